@@ -1,0 +1,70 @@
+"""An action chunk: H future joint targets, stamped, named and ordered. numpy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from flashrt_ros.errors import FlashRTError
+
+
+class ChunkError(FlashRTError):
+    """A chunk is malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a player is, or was: step `step` (may be fractional) of chunk (session, epoch, seq), after `tick` consumed
+    control ticks of the player run `player`. player 0: no player was heard."""
+
+    player: int = 0
+    tick: int = 0
+    session: int = 0
+    epoch: int = 0
+    seq: int = 0
+    step: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """positions: float64 [H, N], row i for time start_ns + i * step_ns; velocities likewise or None.
+
+    Order among chunks is (session, epoch, seq, attempt). `base` is where the player was when the observation was taken.
+    Raises ChunkError at construction when shapes or steps make no sense; values may be non-finite (guards judge those).
+    """
+
+    names: tuple[str, ...]
+    positions: np.ndarray
+    start_ns: int
+    step_ns: int
+    velocities: np.ndarray | None = None
+    session: int = 0
+    epoch: int = 0
+    seq: int = 0
+    attempt: int = 0
+    base: Cursor = field(default_factory=Cursor)
+
+    def __post_init__(self) -> None:
+        p = self.positions
+        if p.ndim != 2 or p.shape[0] < 1 or p.shape[1] != len(self.names):
+            raise ChunkError(f"chunk {self.order}: positions have shape {p.shape}; expected [H >= 1, {len(self.names)}] for the joints {', '.join(self.names)}")
+        if len(set(self.names)) != len(self.names):
+            raise ChunkError(f"chunk {self.order}: a joint is named twice in {self.names}")
+        if self.step_ns <= 0:
+            raise ChunkError(f"chunk {self.order}: step_ns is {self.step_ns}; it must be positive")
+        if self.velocities is not None and self.velocities.shape != p.shape:
+            raise ChunkError(f"chunk {self.order}: velocities have shape {self.velocities.shape}, positions {p.shape}")
+
+    @property
+    def order(self) -> tuple[int, int, int, int]:
+        return (self.session, self.epoch, self.seq, self.attempt)
+
+    @property
+    def horizon(self) -> int:
+        return self.positions.shape[0]
+
+    @property
+    def end_ns(self) -> int:
+        """Time of the last step."""
+        return self.start_ns + (self.horizon - 1) * self.step_ns
