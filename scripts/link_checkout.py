@@ -5,9 +5,10 @@ import sysconfig
 from pathlib import Path
 
 checkout = Path(__file__).resolve().parent.parent
-# Before site-packages, where rosidl puts the compiled messages under the same package name.
+# Before site-packages, where rosidl puts the compiled messages under the same package name. FLASHRT_INSTALLED=1 turns it
+# off, to try an installed copy.
 Path(sysconfig.get_path("purelib"), "flashrt_ros_checkout.pth").write_text(
-    f"import sys; sys.path.insert(0, {str(checkout)!r})\n")
+    f"import os, sys; os.environ.get('FLASHRT_INSTALLED') or sys.path.insert(0, {str(checkout)!r})\n")
 command = Path(sysconfig.get_path("scripts"), "flashrt")
 command.write_text(f"#!{sys.executable}\nimport sys\n\nfrom flashrt_ros.cli import main\n\nsys.exit(main())\n")
 command.chmod(0o755)

@@ -48,11 +48,15 @@ class Chunk:
     def __post_init__(self) -> None:
         p = self.positions
         if p.ndim != 2 or p.shape[0] < 1 or p.shape[1] != len(self.names):
-            raise ChunkError(f"chunk {self.order}: positions have shape {p.shape}; expected [H >= 1, {len(self.names)}] for the joints {', '.join(self.names)}")
+            raise ChunkError(f"chunk {self.order}: positions have shape {p.shape}; expected "
+                             f"[H >= 1, {len(self.names)}] for the joints {', '.join(self.names)}")
         if len(set(self.names)) != len(self.names):
             raise ChunkError(f"chunk {self.order}: a joint is named twice in {self.names}")
         if self.step_ns <= 0:
             raise ChunkError(f"chunk {self.order}: step_ns is {self.step_ns}; it must be positive")
+        if not -(2**63) <= self.start_ns <= self.end_ns < 2**63:
+            raise ChunkError(f"chunk {self.order}: steps lie at {self.start_ns} to {self.end_ns} ns; times must fit in "
+                             "64 bits")
         if self.velocities is not None and self.velocities.shape != p.shape:
             raise ChunkError(f"chunk {self.order}: velocities have shape {self.velocities.shape}, positions {p.shape}")
 

@@ -1,15 +1,15 @@
 """Which stages run at a decision boundary, and why: the refresh rules of the execution contract.
 
-Owns the ledger of what each stage last consumed and the pure function `due` over it. Pure Python; imports nothing of the
-engine. The engine calls `due` after this boundary's background commits and input writes, runs what it returns in order,
-and enters the runs in the ledger.
+Owns the ledger of what each stage last consumed and the pure function `due` over it. Pure Python; imports nothing of
+the engine. The engine calls `due` after this boundary's background commits and input writes, runs what it returns in
+order, and enters the runs in the ledger.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Mapping
+from typing import Collection, Iterable, Mapping
 
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 
@@ -19,7 +19,7 @@ NEVER, AGE, EVERY, CHANGE, INPUT = REASONS = ("never", "age", "every", "change",
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One stage of a plan. reason: one of REASONS. background: launched now, committed `commit_after` decisions later."""
+    """One stage of a plan. reason: one of REASONS. background: launched now, committed commit_after decisions later."""
 
     stage: str
     reason: str
@@ -28,8 +28,8 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A background run in flight. versions, stamps: those of the stage's reads (and of its on_change buffers), frozen at
-    the launch; stamps in ns, None for timeless."""
+    """A background run in flight. versions, stamps: those of the stage's reads (and of its on_change buffers), frozen
+    at the launch; stamps in ns, None for timeless."""
 
     decision: int
     versions: Mapping[str, int]
@@ -83,7 +83,7 @@ def own_state(stage: Stage) -> frozenset[str]:
 
 
 def watched(stage: Stage) -> tuple[str, ...]:
-    """The buffers whose versions a run of the stage consumes: its reads, then the on_change buffers that it doesn't read."""
+    """The buffers whose versions a run consumes: the stage's reads, then on_change buffers that it doesn't read."""
     return stage.reads + tuple(b for b in stage.on_change if b not in stage.reads)
 
 
@@ -112,19 +112,25 @@ def due(
     stamps: Mapping[str, int | None],
     now_ns: int,
     decision: int,
+    deferred: Collection[str] = (),
 ) -> tuple[Due, ...]:
     """The plan of one boundary: the stages that run, in topological order. Pure: nothing is changed.
 
     versions, stamps: per buffer, after this boundary's commits and input writes. A stage that runs in the foreground
     counts as a writer for those after it; one that runs in the background writes nothing at this boundary.
+    deferred: overlapped stages whose over-age run does not fit the deadline: they are launched in the background, or
+    left in flight, instead of running in the foreground.
     """
     plan: list[Due] = []
     written: set[str] = set()
     for stage in pipeline.stages:
-        reason = _reason(pipeline, stage, ledger, versions, stamps, now_ns, decision, written)
-        if reason is None:
+        reason = _reason(stage, ledger, versions, stamps, now_ns, decision, written)
+        if stage.name == pipeline.spec.action and reason not in (NEVER, AGE):
+            reason = EVERY
+        defer = reason == AGE and stage.name in deferred
+        if reason is None or (defer and stage.name in ledger.in_flight):
             continue
-        background = stage.commit_after is not None and reason not in (NEVER, AGE)
+        background = stage.commit_after is not None and (defer or reason not in (NEVER, AGE))
         plan.append(Due(stage.name, reason, background))
         if not background:
             written.update(stage.writes)
@@ -132,7 +138,6 @@ def due(
 
 
 def _reason(
-    pipeline: Pipeline,
     stage: Stage,
     ledger: Ledger,
     versions: Mapping[str, int],
@@ -145,8 +150,6 @@ def _reason(
         return NEVER
     if over_age(stage, stamps, now_ns) is not None:
         return AGE
-    if stage.name == pipeline.spec.action:
-        return EVERY
     if stage.name in ledger.in_flight:
         return None
     if stage.every is not None and decision - ledger.last_run[stage.name] >= stage.every:
@@ -154,11 +157,11 @@ def _reason(
 
     consumed = ledger.consumed[stage.name]
 
-    def newer(buffers: tuple[str, ...]) -> bool:
+    def newer(buffers: Iterable[str]) -> bool:
         return any(b in written or versions[b] > consumed[b] for b in buffers)
 
     if newer(stage.on_change):
         return CHANGE
-    if stage.follows and newer(tuple(b for b in stage.reads if b not in own_state(stage))):
+    if stage.follows and newer(b for b in stage.reads if b not in own_state(stage)):
         return INPUT
     return None

@@ -49,6 +49,10 @@ class Input:
     max_age_ms: float | None = None
     default: str | None = None  # text inputs only: the value before the first message
 
+    @property
+    def max_age_ns(self) -> int | None:
+        return None if self.max_age_ms is None else round(self.max_age_ms * 1e6)
+
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
@@ -134,6 +138,12 @@ class Contract:
     version: int = 1
     source: str = field(default="<contract>", compare=False)
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def line(self, key: str) -> int:
+        """Line of a dotted key (`stages.vision.every`, `outputs[0].select[2]`), or of the nearest block around it."""
+        while key and key not in self.lines:
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
+        return self.lines.get(key, 1)
 
     @property
     def period_ns(self) -> int:

@@ -180,6 +180,6 @@ class Camera:
 
 
 CAMERAS = {
-    "scene": Camera("scene", "world", (1.10, 0.0, 0.74), (0.36, 0.0, 0.03), (0, 0, 1), np.deg2rad(38.0)),
+    "scene": Camera("scene", "world", (1.10, 0.0, 0.74), (0.32, 0.0, 0.06), (0, 0, 1), np.deg2rad(39.0)),
     "wrist": Camera("wrist", "hand", (0.0, 0.0, 0.075), (0.16, 0.0, 0.012), (0, 0, 1), np.deg2rad(62.0)),
 }

@@ -7,14 +7,21 @@ FAILURE. Subclasses implement `configure`, `activate`, `deactivate` and `cleanup
 
 from __future__ import annotations
 
+import signal
 import traceback
 
 import rclpy
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.clock import Clock
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from flashrt_ros.errors import FlashRTError
+
+
+def read_only(description: str) -> ParameterDescriptor:
+    return ParameterDescriptor(description=description, read_only=True)
 
 
 class ManagedNode(LifecycleNode):
@@ -23,11 +30,11 @@ class ManagedNode(LifecycleNode):
     def __init__(self, name: str, **arguments) -> None:
         super().__init__(name, **arguments)
         self.reason = ""  # why the last transition failed; empty after one that succeeded
-        self.declare_parameter("autostart", False)
+        self.declare_parameter("autostart", False, read_only("Configure and activate as soon as the node spins"))
         self._autostart = None
         if self.get_parameter("autostart").value:
             # From the executor, so that subscriptions and services exist when the transitions run.
-            self._autostart = self.create_timer(0.01, self._start, clock=rclpy.clock.Clock())
+            self._autostart = self.create_timer(0.01, self._start, clock=Clock())
 
     def configure(self) -> None: ...
 
@@ -102,8 +109,6 @@ class ManagedNode(LifecycleNode):
 def run(make_node) -> None:
     """Spin make_node() until SIGINT or SIGTERM, then stop it: `deactivate` and `cleanup` run before the context goes."""
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    import signal
-
     class Stop(Exception):
         pass
 

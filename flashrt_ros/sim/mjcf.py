@@ -169,14 +169,13 @@ def build() -> str:
     solver="Newton" iterations="50" tolerance="1e-8"/>
   <statistic extent="1.5" center="0.35 0 0.1"/>
   <visual>
-    <global offwidth="1920" offheight="1440"/>
-    <quality offsamples="0" shadowsize="0"/>
+    <quality offsamples="0" shadowsize="0" numslices="20" numstacks="10"/>
     <map znear="0.01" zfar="8"/>
     <headlight ambient="0.42 0.42 0.42" diffuse="0.18 0.18 0.18" specular="0 0 0"/>
   </visual>
   <default>
     <material specular="0" shininess="0" reflectance="0"/>
-    <default class="arm"><geom contype="2" conaffinity="0"/></default>
+    <default class="arm"><geom {_ARM_BITS}/></default>
   </default>
   <asset>
     <texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.94 0.96" rgb2="0.72 0.76 0.82" width="64" height="384"/>

@@ -1,0 +1,331 @@
+"""Camera load: what three cameras and the joint states cost a node that is shaped as the policy node.
+
+Owns the measurement only. A publisher process sends rgb8 images and JointState over real DDS; a receiver process stores
+the newest message of each input, and its one worker thread takes an observation, decodes it and runs a constant policy.
+Variants: subscriptions that deserialise every message, or raw ones of which only what the worker takes is deserialised;
+with config/fastdds.xml, or with Fast DDS as it comes. rclpy is imported in the two child processes only.
+
+    python -m flashrt_ros.bench.camera_load --seconds 20 --json out/camera_load.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import struct
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+import cv2
+import numpy as np
+
+from flashrt_ros.contract.schema import Image as ImageSpec
+from flashrt_ros.errors import FlashRTError
+from flashrt_ros.ros import dds, images
+from flashrt_ros.ros.joints import JointSelector
+
+CAMERAS = ("scene", "wrist", "side")
+STATES = "joint_states"
+TOPICS = (*CAMERAS, STATES)
+JOINTS = tuple(f"joint_{i}" for i in range(7))
+HEIGHT, WIDTH = 480, 640
+PERIOD_NS = {**dict.fromkeys(CAMERAS, 33_333_333), STATES: 5_000_000}
+# Nominally 10 Hz, but no multiple of the camera period: decisions meet every phase of it instead of a lucky one.
+DECISION_NS = 99_000_000
+DISCOVERY_S, DRAIN_S = 30.0, 0.3
+FRAMES_MIN, AGE_MAX_MS, CPU_MAX = 0.99, 50.0, 60.0  # the bars
+
+
+class LoadError(FlashRTError):
+    """The measurement could not be made."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run. Times in ms. cpu: % of one core over all threads of the receiver, from the first message to the last."""
+
+    raw: bool
+    profile: bool
+    published: dict[str, int]
+    received: dict[str, int]
+    decisions: int
+    cpu: float
+    age_p50: float  # of the oldest input, when the policy gets the decoded observation
+    age_p99: float
+    callback_p50: float  # images: from the stamp to the callback
+    callback_p99: float
+    take_p50: float  # the worker's part: deserialise (if raw) and decode one observation
+    take_p99: float
+    load_average: float
+
+    @property
+    def frames(self) -> float:
+        """Share of the camera frames that arrived."""
+        return sum(self.received[c] for c in CAMERAS) / sum(self.published[c] for c in CAMERAS)
+
+    @property
+    def met(self) -> bool:
+        return self.frames >= FRAMES_MIN and self.age_p99 <= AGE_MAX_MS and self.cpu <= CPU_MAX
+
+
+# ------------------------------------------------------------------------------------------------ the publisher process
+def publish(seconds: float) -> None:
+    """Send the load once a line arrives on stdin, print the counts, live on until stdin closes.
+
+    Stamps are CLOCK_MONOTONIC, which the processes of a machine share and nothing sets back.
+    """
+    import rclpy
+    from builtin_interfaces.msg import Time
+    from rclpy.qos import qos_profile_sensor_data
+    from sensor_msgs.msg import Image, JointState
+
+    rclpy.init()
+    try:
+        node = rclpy.create_node("camera_load_publisher")
+        publishers = {
+            t: node.create_publisher(JointState if t == STATES else Image, t, qos_profile_sensor_data) for t in TOPICS
+        }
+        _await(lambda: all(p.get_subscription_count() for p in publishers.values()), "subscriptions")
+        frame = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
+        messages = {c: Image() for c in CAMERAS}
+        state = JointState(name=list(JOINTS), position=[0.1] * len(JOINTS), velocity=[0.0] * len(JOINTS))
+        counts = dict.fromkeys(TOPICS, 0)
+        print("matched", flush=True)
+        sys.stdin.readline()
+
+        start = time.monotonic_ns()
+        due = dict.fromkeys(TOPICS, start)  # all cameras at the same instants: a burst, the hardest case
+        while min(due.values()) - start < seconds * 1e9:
+            topic = min(due, key=due.__getitem__)
+            time.sleep(max(0, due[topic] - time.monotonic_ns()) / 1e9)
+            now = time.monotonic_ns()
+            stamp = Time(sec=now // 10**9, nanosec=now % 10**9)
+            if topic == STATES:
+                state.header.stamp = stamp
+                publishers[topic].publish(state)
+            else:
+                frame[0, 0] = counts[topic] % 256
+                publishers[topic].publish(images.encode(frame, messages[topic], topic, stamp))
+            counts[topic] += 1
+            due[topic] = max(due[topic] + PERIOD_NS[topic], now)  # what is late is skipped, not made up for in a burst
+        print(json.dumps(counts), flush=True)
+        sys.stdin.read()
+    finally:
+        if rclpy.ok():
+            rclpy.shutdown()
+
+
+# ------------------------------------------------------------------------------------------------- the receiver process
+class Receiver:
+    """The policy node's way with its inputs, and a record of it."""
+
+    def __init__(self, raw: bool) -> None:
+        from rclpy.serialization import deserialize_message
+        from sensor_msgs.msg import Image, JointState
+
+        self.raw, self.types = raw, {t: JointState if t == STATES else Image for t in TOPICS}
+        self.newest: dict[str, Any] = {}
+        self.received = dict.fromkeys(TOPICS, 0)
+        self.latencies, self.ages, self.takes = [], [], []  # ns
+        self.began: tuple[float, float] | None = None  # wall and CPU seconds at the first message
+        self.stop = threading.Event()
+        self._deserialize = deserialize_message
+        self._image = ImageSpec(size=(96, 96), resize="pad")
+        self._select = JointSelector(tuple(f"position.{j}" for j in JOINTS))
+
+    def store(self, topic: str, message: Any) -> None:
+        """The subscription's callback: executor thread."""
+        now = time.monotonic_ns()
+        self.began = self.began or (time.monotonic(), time.process_time())
+        self.newest[topic] = message
+        self.received[topic] += 1
+        if topic != STATES:
+            self.latencies.append(now - self._stamp_ns(message))
+
+    def work(self) -> None:
+        """Take an observation at each decision: worker thread."""
+        due = time.monotonic_ns()
+        while not self.stop.wait(max(0, due - time.monotonic_ns()) / 1e9):
+            due += DECISION_NS
+            taken = dict(self.newest)
+            if len(taken) < len(TOPICS):
+                continue
+            start, oldest = time.monotonic_ns(), min(map(self._stamp_ns, taken.values()))
+            for topic, message in taken.items():
+                if self.raw:
+                    message = self._deserialize(message, self.types[topic])
+                self._select(message) if topic == STATES else images.decode(message, self._image, topic)
+            now = time.monotonic_ns()
+            self.takes.append(now - start)
+            self.ages.append(now - oldest)
+
+    def _stamp_ns(self, message: Any) -> int:
+        if self.raw:  # CDR: 4 bytes of encapsulation, then the header's stamp, for every message that begins with one
+            sec, nanosec = struct.unpack_from("<iI" if message[1] & 1 else ">iI", message, 4)
+        else:
+            sec, nanosec = message.header.stamp.sec, message.header.stamp.nanosec
+        return sec * 10**9 + nanosec
+
+
+def receive(raw: bool) -> None:
+    """Run a Receiver until stdin closes, then print its record."""
+    import rclpy
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.qos import qos_profile_sensor_data
+
+    cv2.setNumThreads(1)
+    receiver, closed = Receiver(raw), threading.Event()
+    rclpy.init()
+    try:
+        node = rclpy.create_node("camera_load_receiver")
+        subscriptions = [
+            node.create_subscription(
+                type_, topic, lambda m, t=topic: receiver.store(t, m), qos_profile_sensor_data, raw=raw
+            )
+            for topic, type_ in receiver.types.items()
+        ]
+        _await(lambda: all(s.get_publisher_count() for s in subscriptions), "publishers")
+        print("matched", flush=True)
+        threading.Thread(target=lambda: (sys.stdin.read(), closed.set()), daemon=True).start()
+        worker = threading.Thread(target=receiver.work)
+        worker.start()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        while not closed.is_set():
+            executor.spin_once(timeout_sec=0.1)
+        wall, cpu = time.monotonic(), time.process_time()
+        receiver.stop.set()
+        worker.join()
+        quiet_since, seen = time.monotonic(), sum(receiver.received.values())
+        while time.monotonic() - quiet_since < DRAIN_S:
+            executor.spin_once(timeout_sec=0.05)
+            if sum(receiver.received.values()) > seen:
+                quiet_since, seen = time.monotonic(), sum(receiver.received.values())
+    finally:
+        if rclpy.ok():
+            rclpy.shutdown()
+    if not receiver.ages:
+        raise LoadError(f"no observation was complete; received {receiver.received}; run `flashrt doctor`")
+    age, callback, take = (np.array(v) / 1e6 for v in (receiver.ages, receiver.latencies, receiver.takes))
+    record = {
+        "received": receiver.received,
+        "decisions": len(age),
+        "cpu": 100 * (cpu - receiver.began[1]) / (wall - receiver.began[0]),
+        "age_p50": np.percentile(age, 50),
+        "age_p99": np.percentile(age, 99),
+        "callback_p50": np.percentile(callback, 50),
+        "callback_p99": np.percentile(callback, 99),
+        "take_p50": np.percentile(take, 50),
+        "take_p99": np.percentile(take, 99),
+    }
+    print(json.dumps(record), flush=True)
+
+
+def _await(condition: Callable[[], bool], what: str) -> None:
+    """Discovery runs in the middleware's own threads; rclpy offers no event for it."""
+    end = time.monotonic() + DISCOVERY_S
+    while not condition():
+        if time.monotonic() > end:
+            raise LoadError(f"no {what} within {DISCOVERY_S} s; check that nothing blocks UDP on the loopback device")
+        time.sleep(0.02)
+
+
+# --------------------------------------------------------------------------------------------------- the parent process
+def measure(seconds: float, raw: bool, profile: bool) -> Row:
+    """One run, in a ROS domain of its own. Raises LoadError when a child process fails."""
+    with dds.claim_domain() as domain:
+        env = {k: v for k, v in os.environ.items() if not k.endswith("_DEFAULT_PROFILES_FILE")}
+        ours = dds.environment()
+        env |= ours if profile else {k: v for k, v in ours.items() if not k.endswith("_DEFAULT_PROFILES_FILE")}
+        env["ROS_DOMAIN_ID"] = str(domain)
+        command = [sys.executable, "-m", __spec__.name if __spec__ else "flashrt_ros.bench.camera_load", "--child"]
+        children = [
+            subprocess.Popen(command + arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for arguments in (["publish", "--seconds", str(seconds)], ["receive", *["--raw"] * raw])
+        ]
+        publisher, receiver = children
+        try:
+            load_average = os.getloadavg()[0]
+            _line(publisher), _line(receiver)
+            publisher.stdin.write("go\n")
+            publisher.stdin.flush()
+            published = json.loads(_line(publisher))
+            receiver.stdin.close()
+            record = json.loads(_line(receiver))
+        finally:
+            for child in children:
+                child.stdin.close()
+                try:
+                    child.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+                child.stdout.close()
+        return Row(raw=raw, profile=profile, published=published, load_average=load_average, **record)
+
+
+def _line(child: subprocess.Popen) -> str:
+    line = child.stdout.readline()
+    if not line:
+        raise LoadError(f"{' '.join(child.args[3:])} ended early with status {child.wait()}; its error is printed above")
+    return line
+
+
+def machine() -> dict[str, str]:
+    """Where and when: no figure is worth anything without it."""
+    cpu = next((line.split(": ")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    return {
+        "cpu": f"{os.cpu_count()} x {cpu}",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["subscription  profile  frames  joints   CPU %  age p50 / p99 ms  callback p50 / p99  take p50 / p99  load  bar"]
+    for r in rows:
+        lines.append(
+            f"{'raw' if r.raw else 'deserialised':<12}  {'ours' if r.profile else 'none':<7}  {r.frames:6.1%}"
+            f"  {r.received[STATES] / r.published[STATES]:6.1%}  {r.cpu:5.1f}  {r.age_p50:7.1f} / {r.age_p99:<6.1f}"
+            f"  {r.callback_p50:8.1f} / {r.callback_p99:<7.1f}  {r.take_p50:7.1f} / {r.take_p99:<4.1f}  {r.load_average:4.1f}"
+            f"  {'met' if r.met else 'missed'}"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0 if every run with the profile met the bars, else 1."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long each run sends")
+    parser.add_argument("--repeat", type=int, default=1, help="runs per variant")
+    parser.add_argument("--json", type=Path, help="write the rows and the machine to this file")
+    parser.add_argument("--child", choices=("publish", "receive"), help=argparse.SUPPRESS)
+    parser.add_argument("--raw", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.child == "publish":
+        return publish(arguments.seconds) or 0
+    if arguments.child == "receive":
+        return receive(arguments.raw) or 0
+    rows = []
+    print(*(f"{k}: {v}" for k, v in machine().items()), sep="\n")
+    for profile in (True, False):
+        for raw in (False, True):
+            rows += [measure(arguments.seconds, raw, profile) for _ in range(arguments.repeat)]
+    print(table(rows))
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        records = [asdict(row) | {"frames": row.frames, "met": row.met} for row in rows]
+        arguments.json.write_text(json.dumps({"machine": machine(), "rows": records}, indent=2) + "\n")
+    return 0 if all(row.met for row in rows if row.profile) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What one decision was: the chunk, and the record of what ran for it. Imports numpy and errors only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flashrt_ros.errors import FlashRTError
+
+
+class EngineError(FlashRTError):
+    """The engine could not make a decision. stage: the stage that failed, or None when the call itself was wrong.
+
+    After a stage error the engine is consistent: the stage is due again and the next decision works.
+    """
+
+    def __init__(self, message: str, stage: str | None = None) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """One stage that ran, or was launched, at a decision. reason: one of contract.refresh.REASONS.
+    duration_ns: of the stage's own work; None while a background run has not finished."""
+
+    stage: str
+    reason: str
+    background: bool
+    duration_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A background run whose results became visible at the start of a decision. launched: the decision it began at."""
+
+    stage: str
+    launched: int
+    duration_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """A stage after a decision. version: of the buffers that it writes. stamp_ns: of the oldest observation in them,
+    age_ns: now - stamp_ns; both None when nothing stamped reaches it, or when it never ran. last_run: decision of its
+    last run or launch. misses: background runs, since the engine was made, that were unfinished at their commit."""
+
+    name: str
+    version: int
+    stamp_ns: int | None
+    age_ns: int | None
+    last_run: int | None
+    misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """chunk: float32 [H, N] in the order of the policy's joints, a copy; or None, and then `refused` says why.
+
+    late: the stages whose background run was to be committed here or before and was not finished. A replay that passes
+    them to Engine.decide(withheld=...) makes the same decisions whatever the speed of its machine.
+    """
+
+    index: int
+    now_ns: int
+    chunk: np.ndarray | None
+    refused: str | None
+    runs: tuple[StageRun, ...]
+    commits: tuple[Commit, ...]
+    late: tuple[str, ...]
+    stages: tuple[StageState, ...]
+    warnings: tuple[str, ...] = ()

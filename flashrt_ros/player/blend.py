@@ -1,0 +1,40 @@
+"""How the difference between the present motion and a new chunk fades. Owns the shape and the duration. numpy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flashrt_ros.player.limits import Limits
+
+# The share of a joint's velocity and acceleration limits that fading may use; the chunk's own motion needs the rest.
+FADING_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blend:
+    """An offset that starts as `position`, `velocity` [N] and is zero, with zero velocity, after duration_s: a cubic
+    Hermite, so that chunk + offset begins at the present motion and joins the chunk without a step in velocity."""
+
+    position: np.ndarray
+    velocity: np.ndarray
+    duration_s: float
+
+    @classmethod
+    def within(cls, limits: Limits, position: np.ndarray, velocity: np.ndarray, duration_s: float) -> Blend:
+        """The blend of at least duration_s (> 0) whose position and velocity parts each keep to FADING_SHARE of the
+        limits, however far the chunk is. Their extremes are 3/2 |p| / T in speed, 6 |p| / T^2 and 4 |v| / T in
+        acceleration."""
+        speed, acceleration = FADING_SHARE * limits.velocity, FADING_SHARE * limits.acceleration
+        p, v = np.abs(position), np.abs(velocity)
+        needed = np.concatenate([1.5 * p / speed, np.sqrt(6 * p / acceleration), 4 * v / acceleration])
+        return cls(position, velocity, max(duration_s, float(needed.max())))
+
+    def at(self, elapsed_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets in position and velocity, [M, N] each, at M times since the start."""
+        u = np.minimum(elapsed_s / self.duration_s, 1.0)[:, None]
+        p, v = self.position, self.velocity * self.duration_s
+        offset = (1 - u) ** 2 * ((1 + 2 * u) * p + u * v)
+        rate = (1 - u) * (-6 * u * p + (1 - 3 * u) * v) / self.duration_s
+        return offset, rate

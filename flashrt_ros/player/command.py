@@ -1,0 +1,40 @@
+"""What the player says: its state, the command of one tick, the points of a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from flashrt_ros.chunk.chunk import Cursor
+
+
+class State(str, Enum):
+    IDLE = "idle"  # not active
+    HOLDING = "holding"  # at rest, ready for a chunk
+    PLAYING = "playing"
+    STOPPING = "stopping"  # a limited stop is under way; a chunk may end it
+    FAULT = "fault"  # two sessions are alive: stops, holds and refuses until one has been silent for the expiry
+
+
+class Point(NamedTuple):
+    """position, velocity: float64 [N], read-only, for time_ns."""
+
+    time_ns: int
+    position: np.ndarray
+    velocity: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Command:
+    """The state that the arm should have at time_ns; position, velocity: float64 [N], read-only. tracking_error: the
+    largest |measured - previous command| in rad or m; None if nothing was measured, NaN if a measurement was."""
+
+    time_ns: int
+    position: np.ndarray
+    velocity: np.ndarray
+    state: State
+    cursor: Cursor
+    tracking_error: float | None

@@ -1,0 +1,258 @@
+"""The player: chunks in, one safe command per control tick out. The state machine and the cursor.
+
+Owns when a chunk is entered and left. Must not import ROS, torch or the contract; time is an argument. numpy only.
+
+Time. Commands lie on a grid of tick_ns that begins at activation, and a call of `tick` is one step of it, however late
+its timer fired. If the timer falls two or more steps behind, those steps are caught up with and count as consumed,
+because the controller has executed them from the last window. If it runs more than a step ahead, the last command is
+repeated. So a command's time stays within one tick of now_ns, and the cursor counts what the arm did.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from flashrt_ros.chunk.chunk import Chunk, Cursor
+from flashrt_ros.chunk.sample import sample
+from flashrt_ros.errors import FlashRTError
+from flashrt_ros.player.blend import Blend
+from flashrt_ros.player.command import Command, Point, State
+from flashrt_ros.player.conform import conform
+from flashrt_ros.player.limits import FAR, Limits
+from flashrt_ros.player.plan import Plan
+from flashrt_ros.player.sessions import Sessions
+from flashrt_ros.player.verdict import Accepted, Reason, Refused
+
+
+class PlayerError(FlashRTError):
+    """The player was configured or used in a way that cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerParameters:
+    """expiry_ms: a chunk plays no longer than this after its step 0, and a session that was silent for longer may be
+    succeeded. blend_ms: the shortest time in which the difference to a new chunk fades. window_ms: how far a window
+    follows the chunk before it stops. clock_back_ms: a clock that goes back further has jumped. clamp_tolerance: rad or
+    m by which a target may exceed a position limit before its clamping is counted. Raises PlayerError."""
+
+    expiry_ms: float = 500.0
+    blend_ms: float = 150.0
+    window_ms: float = 300.0
+    clock_back_ms: float = 50.0
+    clamp_tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for name in ("expiry_ms", "blend_ms", "window_ms", "clock_back_ms"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise PlayerError(f"player parameter {name} is {getattr(self, name)}; it must be positive and finite")
+        if not 0 <= self.clamp_tolerance < np.inf:
+            raise PlayerError(f"player parameter clamp_tolerance is {self.clamp_tolerance}; it must be 0 or more")
+
+
+class Player:
+    """Joints `names` (rad or m), one tick per tick_ns. Not thread-safe. Every now_ns must come from the same clock.
+
+    `counters` counts by cause: each Reason's value; `clamped` targets; `late_ticks` that were caught up with;
+    `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
+    sessions), `clock_back`, `stalled` (no tick for longer than a window). Methods raise PlayerError when called while
+    idle.
+    """
+
+    def __init__(self, names: tuple[str, ...], limits: Limits, tick_ns: int,
+                 parameters: PlayerParameters = PlayerParameters()) -> None:
+        if tuple(names) != limits.names:
+            raise PlayerError(f"the player's joints are {tuple(names)}, the limits' {limits.names}; they must be the "
+                              f"same, in the same order")
+        if tick_ns <= 0:
+            raise PlayerError(f"tick_ns is {tick_ns}; it must be positive")
+        self.names, self.limits, self.tick_ns, self.parameters = limits.names, limits, int(tick_ns), parameters
+        self.counters: Counter[str] = Counter()
+        self._dt = self.tick_ns * 1e-9
+        self._expiry_ns, self._window_ns = round(parameters.expiry_ms * 1e6), round(parameters.window_ms * 1e6)
+        self._window_ticks = max(1, self._window_ns // self.tick_ns)
+        self._plan: Plan | None = None  # None: idle
+        self._chunk: Chunk | None = None  # None: nothing is played
+
+    def activate(self, now_ns: int, measured_position: np.ndarray, player_id: int | None = None) -> None:
+        """Hold the measured pose [N]. Takes a new player id (random unless given, never 0); nothing earlier counts."""
+        measured = np.array(measured_position, dtype=np.float64)
+        if measured.shape != (len(self.names),) or not (np.abs(measured) < FAR).all():
+            raise PlayerError(f"measured position is {measured}; expected {len(self.names)} finite values for "
+                              f"{', '.join(self.names)}")
+        if player_id == 0:
+            raise PlayerError("player id 0 means that no player was heard; give another, or none")
+        self.player_id = secrets.randbelow(2**32 - 1) + 1 if player_id is None else player_id
+        self._sessions = Sessions(self._expiry_ns)
+        self._faulted = False
+        self._consumed = 0  # ticks for which a chunk was played
+        self._now_ns = now_ns  # of the latest call
+        self._time_ns = now_ns  # of the plan's row that is the present command
+        self._follow(Plan(self.limits, self._dt, measured, np.zeros(len(self.names))))
+
+    def deactivate(self) -> None:
+        """Go idle. A controller of windows comes to rest by the last one; a forward controller must be ticked to rest
+        after stop() and before this."""
+        self._plan = self._chunk = None
+
+    def stop(self, cause: str) -> None:
+        """Drop the chunk, begin a limited stop from the present command, count `cause`. The next good chunk resumes."""
+        self._require_active()
+        self.counters[cause] += 1
+        self._follow(Plan(self.limits, self._dt, *self._plan.row(self._row)))
+
+    def epoch(self, session: int, epoch: int, now_ns: int) -> None:
+        """`session` announced `epoch`: older chunks of it are left by a limited stop at once, and refused from now
+        on."""
+        self._require_active()
+        self._follow_clock(now_ns)
+        self._sessions.announce(session, epoch)
+        if self._chunk is not None and self._sessions.outdated(self._chunk.order):
+            self.stop("epoch")
+
+    def offer(self, chunk: Chunk, now_ns: int) -> Accepted | Refused:
+        """Play this chunk from the next tick on, if it may and can be played.
+
+        It is entered at the steps consumed since its base if this player was playing there; else (first chunk, resumed
+        after a stop, player restarted) by its stamp, not before step 0.
+        """
+        verdict = self._judge(chunk, now_ns)
+        if isinstance(verdict, Refused):
+            self.counters[verdict.reason.value] += 1
+        return verdict
+
+    def tick(self, now_ns: int, measured_position: np.ndarray | None = None) -> Command:
+        """Advance by one control tick. measured_position [N] is compared with the command that it should have
+        reached."""
+        self._require_active()
+        error = None
+        if measured_position is not None:
+            error = float(np.max(np.abs(measured_position - self._plan.row(self._row)[0])))
+        self._follow_clock(now_ns)
+        if now_ns >= self._time_ns:
+            self._advance(1)
+        self._faulted = self._sessions.in_conflict(now_ns)
+        return Command(self._time_ns, *self._plan.row(self._row), self.state, self.cursor, error)
+
+    def window(self, now_ns: int) -> list[Point]:
+        """What the next ticks will command if nothing happens, up to window_ms ahead, and then a limited stop.
+
+        Begins with the last tick not after now_ns where there is one, so that a controller need not bridge from the
+        measured state. Ends at rest and later than now_ns: an executor of windows stops when the player dies.
+        """
+        self._require_active()
+        leave = self._row + self._window_ticks
+        start = min(max(0, self._row + (now_ns - self._time_ns) // self.tick_ns), leave)
+        first_ns = self._time_ns + (start - self._row) * self.tick_ns
+        points = [Point(first_ns + i * self.tick_ns, *row) for i, row in enumerate(self._plan.preview(start, leave))]
+        rest_ns = max(now_ns, self._time_ns) + self._window_ns
+        if points[-1].time_ns < rest_ns:
+            points.append(points[-1]._replace(time_ns=rest_ns))
+        return points
+
+    @property
+    def state(self) -> State:
+        if self._plan is None:
+            return State.IDLE
+        if self._faulted:
+            return State.FAULT
+        if self._chunk is not None:
+            return State.PLAYING
+        return State.HOLDING if self._plan.at_rest(self._row) else State.STOPPING
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the player is. `tick` counts the ticks for which a chunk was played; session 0: nothing is played."""
+        self._require_active()
+        if self._chunk is None:
+            return Cursor(player=self.player_id, tick=self._consumed)
+        session, epoch, seq, _ = self._chunk.order
+        step = (self._entry_ns + self._row * self.tick_ns) / self._chunk.step_ns
+        return Cursor(self.player_id, self._consumed, session, epoch, seq, step)
+
+    def _judge(self, chunk: Chunk, now_ns: int) -> Accepted | Refused:
+        if self._plan is None:
+            return Refused(Reason.IDLE, "the player is not active")
+        self._follow_clock(now_ns)
+        age_ns = now_ns - chunk.start_ns
+        if abs(age_ns) > self._expiry_ns:  # before the sessions hear of it: a packet that late proves nobody alive
+            return Refused(Reason.EXPIRED if age_ns > 0 else Reason.FUTURE,
+                           f"chunk {chunk.order}: step 0 is {age_ns * 1e-6:.0f} ms old; allowed are "
+                           f"{self.parameters.expiry_ms:.0f} ms either way (expiry_ms)")
+        if (reason := self._sessions.refusal(chunk.order, now_ns)) is not None:
+            if reason is Reason.TWO_SESSIONS and not self._faulted:
+                self._faulted = True
+                self.stop("conflict")
+            return Refused(reason, f"chunk {chunk.order}: {reason.value}; {self._sessions.describe()}")
+        fit = conform(chunk, self.limits, self.parameters.clamp_tolerance)
+        return fit if isinstance(fit, Refused) else self._enter(*fit)
+
+    def _enter(self, chunk: Chunk, clamped: int) -> Accepted | Refused:
+        base = chunk.base
+        if base.player == self.player_id and base.session != 0:
+            if base.tick > self._consumed:
+                return Refused(Reason.BAD_BASE, f"chunk {chunk.order}: its base is tick {base.tick} of this player, "
+                                                f"which has played {self._consumed}")
+            entry_ns = (self._consumed - base.tick) * self.tick_ns
+        else:
+            entry_ns = max(0, self._time_ns - chunk.start_ns)
+        steps_left = ((chunk.horizon - 1) * chunk.step_ns - entry_ns) // self.tick_ns
+        life_left = (chunk.start_ns + self._expiry_ns - self._time_ns) // self.tick_ns
+        ticks = min(steps_left, life_left)
+        if ticks < 1:
+            return Refused(Reason.HORIZON if steps_left < 1 else Reason.EXPIRED,
+                           f"chunk {chunk.order}: entered at step {entry_ns / chunk.step_ns:.1f} of {chunk.horizon}, "
+                           f"{life_left} ticks before it expires, it has no tick left to play")
+        position, velocity = self._plan.row(self._row)
+        elapsed_ns = np.arange(ticks + 1, dtype=np.int64) * self.tick_ns  # [0] is the present command's time
+        said = sample(chunk, chunk.start_ns + entry_ns + elapsed_ns)
+        blend = Blend.within(self.limits, position - said.position[0], velocity - said.velocity[0],
+                             self.parameters.blend_ms * 1e-3)
+        offset, rate = blend.at(elapsed_ns[1:] * 1e-9)
+        reference = said.position[1:] + offset, said.velocity[1:] + rate
+        self._follow(Plan(self.limits, self._dt, position, velocity, reference), chunk, entry_ns,
+                     "ran_out" if steps_left <= life_left else "chunk_expired")
+        self._faulted = False
+        self.counters["session_changes"] += self._sessions.accept(chunk.order)
+        self.counters["clamped"] += clamped
+        return Accepted(entry_ns / chunk.step_ns, clamped)
+
+    def _follow(self, plan: Plan, chunk: Chunk | None = None, entry_ns: int = 0, end: str = "") -> None:
+        self._plan, self._row = plan, 0
+        self._chunk, self._entry_ns, self._end = chunk, entry_ns, end
+
+    def _follow_clock(self, now_ns: int) -> None:
+        """Notice a clock that jumped back; catch up with all overdue ticks but the last, which is tick's own."""
+        jumped = self._now_ns - now_ns > self.parameters.clock_back_ms * 1e6
+        self._now_ns = now_ns
+        if jumped:
+            self._time_ns = now_ns
+            self._sessions.rebase(now_ns)
+            self.stop("clock_back")
+            return
+        late = (now_ns - self._time_ns) // self.tick_ns - 1
+        if late > 0:
+            self.counters["late_ticks"] += late
+            # The last window followed the plan for so many ticks and then stopped; so did the arm.
+            followed = min(late, self._window_ticks)
+            self._advance(followed)
+            if late > followed and self._chunk is not None:
+                self.stop("stalled")
+            self._advance(late - followed)
+
+    def _advance(self, ticks: int) -> None:
+        before = self._row
+        self._time_ns += ticks * self.tick_ns
+        self._row += ticks
+        if self._chunk is not None:
+            self._consumed += min(self._row, self._plan.follows) - before
+            if self._row > self._plan.follows:
+                self.counters[self._end] += 1
+                self._chunk = None
+
+    def _require_active(self) -> None:
+        if self._plan is None:
+            raise PlayerError("the player is idle; activate it with the measured position first")

@@ -1,0 +1,42 @@
+"""What the player answers to a chunk that it is offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Reason(str, Enum):
+    """Why a chunk was refused; the values name counters."""
+
+    IDLE = "idle"  # the player is not active
+    EXPIRED = "expired"  # its step 0 lies further back than the expiry
+    FUTURE = "future"  # its step 0 lies further ahead than the expiry
+    NO_SESSION = "no_session"  # session 0 means none
+    FOREIGN_SESSION = "foreign_session"  # while the session that is followed was heard within the expiry
+    OLD_SESSION = "old_session"  # of a session that another has succeeded
+    TWO_SESSIONS = "two_sessions"  # two sessions are alive: a fault
+    OLD_EPOCH = "old_epoch"  # below the epoch announced or played
+    STALE_ORDER = "stale_order"  # not after the newest accepted (epoch, seq, attempt): repeated or overtaken
+    UNKNOWN_JOINTS = "unknown_joints"
+    MISSING_JOINTS = "missing_joints"
+    NON_FINITE = "non_finite"
+    BAD_BASE = "bad_base"  # its base lies ahead of this player's cursor
+    HORIZON = "horizon"  # no step is left to play at the point of entry
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """entry_step: the step at which the chunk is entered. clamped: targets beyond a position limit by more than the
+    tolerance, moved to the limit."""
+
+    entry_step: float
+    clamped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """detail: the chunk, the value found and what is allowed, for people."""
+
+    reason: Reason
+    detail: str

@@ -1,0 +1,231 @@
+"""The player as a node: chunks in, controller commands and the execution state out, at the control rate.
+
+A thin shell around flashrt_ros.player; it needs the contract (outputs, limits, joint states topic) and no policy.
+"""
+
+from __future__ import annotations
+
+import array
+import time
+
+import numpy as np
+import rclpy
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from flashrt_ros.chunk.chunk import ChunkError
+from flashrt_ros.contract.load import load
+from flashrt_ros.contract.schema import Contract, Output
+from flashrt_ros.errors import FlashRTError
+from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch
+from flashrt_ros.player.command import State
+from flashrt_ros.player.limits import Limits
+from flashrt_ros.player.player import Player, PlayerParameters
+from flashrt_ros.player.verdict import Reason, Refused
+from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time, trajectory_message
+from flashrt_ros.ros.joints import JointSelector
+from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
+from flashrt_ros.ros.qos import LATCHED, RELIABLE
+
+STATES = {State.IDLE: ExecutionState.IDLE, State.HOLDING: ExecutionState.HOLDING, State.PLAYING: ExecutionState.PLAYING,
+          State.STOPPING: ExecutionState.STOPPING, State.FAULT: ExecutionState.FAULT}
+# While at rest, an arm found this far from where it was left has been moved by somebody: rad or m.
+MOVED = 0.05
+REFUSALS = {reason.value for reason in Reason} | {"malformed"}
+
+
+class PlayerNodeError(FlashRTError):
+    """The player node cannot be configured or activated."""
+
+
+class PlayerNode(ManagedNode):
+    def __init__(self, **arguments) -> None:
+        super().__init__("player", **arguments)
+        self._contract_path = self.declare_parameter("contract", "", read_only("Path of the contract file")).value
+        self._rate_hz = self.declare_parameter("rate_hz", 50.0, read_only("Control rate, 50 to 500 Hz")).value
+        self._window_ticks = self.declare_parameter(
+            "window_ticks", 2, read_only("Control ticks between two trajectory windows sent to a controller")).value
+        defaults = PlayerParameters()
+        self._parameters = {
+            name: self.declare_parameter(name, getattr(defaults, name), read_only(text)).value for name, text in {
+                "expiry_ms": "A chunk plays no longer than this after its step 0",
+                "blend_ms": "Shortest time in which the difference to a new chunk fades",
+                "window_ms": "How far a trajectory window follows the chunk before it stops"}.items()}
+        self._player: Player | None = None
+        self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
+        self._interfaces: list = []
+        self._timer = None
+
+    def configure(self) -> None:
+        if not 50 <= self._rate_hz <= 500:
+            raise PlayerNodeError(f"parameter rate_hz is {self._rate_hz}; allowed: 50 to 500")
+        if self._window_ticks < 1:
+            raise PlayerNodeError(f"parameter window_ticks is {self._window_ticks}; it must be at least 1")
+        contract = load(self._contract_path)
+        names = tuple(joint for output in contract.outputs for joint in output.select)
+        self._tick_ns = round(1e9 / self._rate_hz)
+        self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, PlayerParameters(**self._parameters))
+        self._select = JointSelector(tuple(f"position.{name}" for name in names))
+        self._measured: np.ndarray | None = None
+        self._joint_fault = f"no message has come on {self._joints_topic(contract)}: the measured pose is unknown"
+        self._joints_seen = False
+        self._last_refusal = ""
+        self._ticks = 0
+        self._open(contract)
+
+    def activate(self) -> None:
+        if self._joints_seen and self._measured is None:
+            raise PlayerNodeError(self._joint_fault)
+        self._timer = self.create_timer(self._tick_ns * 1e-9, self._tick)
+
+    def deactivate(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self.destroy_timer(self._timer)
+            self._timer = None
+        if self._player is not None and self._player.state is not State.IDLE:
+            self._come_to_rest()
+            self._player.deactivate()
+            self._publish_state(self._now_ns(), None)
+
+    def cleanup(self) -> None:
+        for destroy, interface in self._interfaces:
+            destroy(interface)
+        self._interfaces, self._player = [], None
+
+    def _open(self, contract: Contract) -> None:
+        options = QoSOverridingOptions.with_default_policies()
+
+        def publisher(kind, topic, qos):
+            made = self.create_publisher(kind, topic, qos, qos_overriding_options=options)
+            self._interfaces.append((self.destroy_publisher, made))
+            return made
+
+        def subscription(kind, topic, callback, qos):
+            made = self.create_subscription(kind, topic, callback, qos, qos_overriding_options=options)
+            self._interfaces.append((self.destroy_subscription, made))
+
+        kinds = {"trajectory_msgs/msg/JointTrajectory": JointTrajectory, "std_msgs/msg/Float64MultiArray": Float64MultiArray,
+                 "sensor_msgs/msg/JointState": JointState}
+        self._outputs: list[tuple[Output, np.ndarray, object]] = []
+        for output in contract.outputs:
+            columns = np.array([self._player.names.index(joint) for joint in output.select])
+            self._outputs.append((output, columns, publisher(kinds[output.channel.type], output.channel.topic, RELIABLE)))
+        self._state = publisher(ExecutionState, "execution_state", qos_profile_sensor_data)
+        subscription(JointState, self._joints_topic(contract), self._on_joints, qos_profile_sensor_data)
+        subscription(ActionChunk, "action_chunk", self._on_chunk, RELIABLE)
+        subscription(PipelineEpoch, "pipeline_epoch", self._on_epoch, LATCHED)
+
+    @staticmethod
+    def _joints_topic(contract: Contract) -> str:
+        return next((i.channel.topic for i in contract.inputs if i.channel.type == "sensor_msgs/msg/JointState"), "joint_states")
+
+    def _now_ns(self) -> int:
+        return self.get_clock().now().nanoseconds
+
+    def _on_joints(self, message: JointState) -> None:
+        self._joints_seen = True
+        try:
+            self._measured = self._select(message).astype(np.float64)
+            self._joint_fault = ""
+        except FlashRTError as error:
+            self._measured, self._joint_fault = None, str(error)
+
+    def _on_chunk(self, message: ActionChunk) -> None:
+        if self._timer is None or self._player.state is State.IDLE:
+            return
+        try:
+            verdict = self._player.offer(chunk_from_message(message), self._now_ns())
+        except ChunkError as error:
+            self._player.counters["malformed"] += 1
+            self._last_refusal = str(error)
+            return
+        if isinstance(verdict, Refused):
+            self._last_refusal = verdict.detail
+        else:
+            self._player.counters["accepted"] += 1
+            self._last_refusal = ""
+
+    def _on_epoch(self, message: PipelineEpoch) -> None:
+        self._announced = (message.session, message.epoch)
+        if self._player is not None and self._player.state is not State.IDLE:
+            self._player.epoch(message.session, message.epoch, self._now_ns())
+
+    def _tick(self) -> None:
+        now_ns = self._now_ns()
+        player = self._player
+        if player.state is State.IDLE:
+            if self._measured is None:
+                self._publish_state(now_ns, None)
+                return
+            player.activate(now_ns, self._measured)
+            if self._announced is not None:
+                player.epoch(*self._announced, now_ns)
+        command = player.tick(now_ns, self._measured)
+        if command.state is State.HOLDING and command.tracking_error is not None and command.tracking_error > MOVED:
+            player.hold_at(self._measured)
+            player.counters["moved_at_rest"] += 1
+        self._publish_state(now_ns, command)
+        moving = command.state in (State.PLAYING, State.STOPPING) or command.velocity.any()
+        if moving:
+            self._stream(command.position)
+            if self._ticks % self._window_ticks == 0:
+                self._send_windows(player.window(now_ns))
+        self._ticks += 1
+
+    def _send_windows(self, points: list) -> None:
+        # Stamped at the first point, which is already due: joint_trajectory_controller then enters the window where it
+        # is, instead of bridging to it from the measured state, which would throw the command back by the tracking error.
+        for output, columns, publisher in self._outputs:
+            if output.channel.type == "trajectory_msgs/msg/JointTrajectory":
+                publisher.publish(trajectory_message(
+                    output.select, [(p.time_ns, p.position[columns], p.velocity[columns]) for p in points]))
+
+    def _stream(self, position: np.ndarray) -> None:
+        """One command to each controller that takes positions tick by tick."""
+        for output, columns, publisher in self._outputs:
+            if output.channel.type == "std_msgs/msg/Float64MultiArray":
+                publisher.publish(Float64MultiArray(data=array.array("d", position[columns].tobytes())))
+            elif output.channel.type == "sensor_msgs/msg/JointState":
+                message = JointState(name=list(output.select), position=array.array("d", position[columns].tobytes()))
+                message.header.stamp = to_time(self._now_ns())
+                publisher.publish(message)
+
+    def _come_to_rest(self) -> None:
+        """Controllers of windows get one last window, which ends in a stop; the others are led through it."""
+        self._player.stop("deactivate")
+        points = self._player.window(self._now_ns())
+        if self._player.state is not State.HOLDING:
+            self._send_windows(points)
+        if any(output.channel.type != "trajectory_msgs/msg/JointTrajectory" for output, _, _ in self._outputs):
+            for point in points:
+                self._stream(point.position)
+                time.sleep(self._tick_ns * 1e-9)
+
+    def _publish_state(self, now_ns: int, command) -> None:
+        player = self._player
+        message = ExecutionState(state=STATES[player.state], tick_dt=to_duration(self._tick_ns), names=list(player.names))
+        message.header.stamp = to_time(command.time_ns if command else now_ns)
+        message.reason = self.reason or self._joint_fault or self._last_refusal
+        if command is not None:
+            cursor = command.cursor
+            message.player, message.tick = cursor.player, cursor.tick
+            message.session, message.epoch, message.seq, message.step = cursor.session, cursor.epoch, cursor.seq, float(cursor.step)
+            message.position = array.array("d", command.position.tobytes())
+            message.velocity = array.array("d", command.velocity.tobytes())
+        message.chunks_accepted = player.counters["accepted"]
+        causes = {cause: count for cause, count in player.counters.items() if cause != "accepted" and count}
+        message.chunks_refused = sum(count for cause, count in causes.items() if cause in REFUSALS)
+        message.refusal_causes, message.refusal_counts = list(causes), list(causes.values())
+        self._state.publish(message)
+
+
+def main() -> None:
+    run(PlayerNode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""The policy as a node: wires subscriptions, the decider, publishers and services of one contract together.
+
+configure = load, verify, allocate, warm up; activate = a new session that decides; deactivate = stop deciding;
+cleanup = free everything. What a decision is lives in decider.py and the engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rclpy.qos import qos_profile_sensor_data
+from std_srvs.srv import Trigger
+
+from flashrt_ros import policies
+from flashrt_ros.chunk.chunk import Cursor
+from flashrt_ros.contract.digest import digest
+from flashrt_ros.contract.load import load
+from flashrt_ros.contract.verify import verify
+from flashrt_ros.engine.engine import Engine
+from flashrt_ros.engine.intake import Intake
+from flashrt_ros.errors import FlashRTError
+from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineStatus
+from flashrt_ros.ros.convert import to_ns, to_time
+from flashrt_ros.ros.decider import Decider, Made
+from flashrt_ros.ros.inputs import Inputs
+from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
+from flashrt_ros.ros.qos import LATCHED, RELIABLE
+from flashrt_ros.ros.session import Session
+from flashrt_ros.ros.status import action_chunk, pipeline_status
+from flashrt_ros.srv import SetTask
+
+CURSORS_KEPT = 64  # execution states, newest last: over a second at 50 Hz
+
+
+class PolicyNode(ManagedNode):
+    def __init__(self, **arguments) -> None:
+        super().__init__("policy", **arguments)
+        self._contract_path = self.declare_parameter("contract", "", read_only("Path of the contract file")).value
+        self._device = self.declare_parameter("device", "cpu", read_only("Where the policy runs: cpu, cuda or cuda:<index>")).value
+        self._threads = self.declare_parameter("threads", 1, read_only("CPU threads of PyTorch")).value
+        self._engine: Engine | None = None
+        self._inputs: Inputs | None = None
+        self._decider: Decider | None = None
+        self._digests = ("", "")
+        self._warnings: tuple[str, ...] = ()
+        self._cursors: deque[ExecutionState] = deque(maxlen=CURSORS_KEPT)
+        self._timer = None
+        self._status = self.create_publisher(PipelineStatus, "~/status", LATCHED)
+        self._epoch = self.create_publisher(PipelineEpoch, "pipeline_epoch", LATCHED)
+        self._chunks = self.create_publisher(ActionChunk, "action_chunk", RELIABLE)
+        self.create_subscription(ExecutionState, "execution_state", self._cursors.append, qos_profile_sensor_data)
+        self.create_service(SetTask, "~/set_task", self._on_set_task)
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        self.create_timer(1.0, self._publish_status)
+
+    def configure(self) -> None:
+        contract = load(self._contract_path)
+        spec = policies.spec(contract.policy)
+        pipeline = verify(contract, spec)
+        policy = policies.load(contract.policy, self._device)
+        self._engine = Engine(pipeline, policy, self._device, self._threads, background="thread")
+        stage_ms = self._engine.warm_up()
+        verify(contract, spec, stage_ms)  # again, now that the stages' times on this machine are known
+        self._intake = Intake(pipeline)
+        self._inputs = Inputs(self, pipeline, self._intake, policy.encode_text, self._on_task)
+        self._digests = (digest(contract, spec, policy.weights_digest()), self._engine.engine_digest())
+        self._warnings = pipeline.warnings
+        self._text = next((i.default or "" for i in contract.inputs if pipeline.buffers[i.name].timeless), "")
+        for warning in pipeline.warnings:
+            self.get_logger().warning(warning)
+        self.get_logger().info("configured " + ", ".join(f"{stage} {ms:.1f} ms" for stage, ms in stage_ms.items()))
+
+    def activate(self) -> None:
+        self._check_joints()
+        self._engine.reset()
+        session = Session(self._announce)
+        clock = self.get_clock()
+        self._decider = Decider(self._engine.pipeline, self._engine, self._intake, session, lambda: clock.now().nanoseconds,
+                                self._inputs.decode, self._cursor_at, self._publish_chunk, self._publish_status)
+        session.raise_epoch("activate")
+        self._decider.start()
+        if self._text:
+            self._on_task("", self._text)
+        self._timer = self.create_timer(self._engine.pipeline.period_ns * 1e-9, self._decider.wake)
+
+    def deactivate(self) -> None:
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
+        if self._decider is not None:
+            self._decider.stop()
+            self._decider = None
+            self._intake.reset()
+
+    def cleanup(self) -> None:
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def reason_changed(self) -> None:
+        self._publish_status()
+
+    def _check_joints(self) -> None:
+        """Refuse activation when joint states have come and lack a joint of the contract."""
+        for name, raw in self._inputs.newest.items():
+            if self._engine.pipeline.input[name].select:
+                self._inputs.decode(name, raw)
+
+    def _announce(self, session: int, epoch: int, reason: str) -> None:
+        stamp = self.get_clock().now().to_msg()
+        self._epoch.publish(PipelineEpoch(stamp=stamp, session=session, epoch=epoch, reason=reason))
+
+    def _cursor_at(self, now_ns: int) -> Cursor:
+        """Where the player was at now_ns: the newest execution state not after it."""
+        for state in reversed(tuple(self._cursors)):
+            if to_ns(state.header.stamp) <= now_ns:
+                return Cursor(state.player, state.tick, state.session, state.epoch, state.seq, state.step)
+        return Cursor()
+
+    def _publish_chunk(self, made: Made) -> None:
+        self._chunks.publish(action_chunk(made, self._decider, self._digests[0]))
+
+    def _publish_status(self) -> None:
+        now_ns = self.get_clock().now().nanoseconds
+        decider = self._decider
+        if decider is not None and decider.bug:
+            self.get_logger().error(decider.bug, throttle_duration_sec=5.0)
+        self._status.publish(pipeline_status(decider, self._inputs, now_ns, self.reason, self._digests, self._warnings))
+
+    def _on_task(self, name: str, text: str) -> None:
+        """An instruction came on the topic. There is nobody to answer to: what can't be followed ends the old task."""
+        text = text.strip()
+        self._text = text
+        if self._decider is None:
+            return
+        try:
+            if text:
+                self._engine.policy.encode_text(text)
+            self._decider.set_task(text)
+        except FlashRTError as error:
+            self.get_logger().warning(f"task refused: {error}")
+            self._text = ""
+            self._decider.refuse_task(str(error))
+
+    def _on_set_task(self, request: SetTask.Request, response: SetTask.Response) -> SetTask.Response:
+        if self._decider is None:
+            response.message = f"the node is not active; {self.reason or 'activate it first'}"
+            return response
+        text = request.text.strip()
+        try:
+            if text:
+                self._engine.policy.encode_text(text)
+        except FlashRTError as error:
+            response.message, response.epoch = str(error), self._decider.session.epoch
+            return response
+        self._decider.set_task(text)
+        self._text = text
+        response.accepted, response.epoch = True, self._decider.session.epoch
+        return response
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if self._decider is None:
+            response.message = "the node is not active"
+            return response
+        response.success, response.message = True, f"epoch {self._decider.reset()}"
+        return response
+
+
+def main() -> None:
+    run(PolicyNode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""Quality of service by the names that contracts use."""
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+
+RELIABLE = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
+                      durability=DurabilityPolicy.VOLATILE)
+LATCHED = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
+                     durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+# A best-effort subscription matches either reliability of the publisher (REP-2003).
+BY_NAME = {"sensor_data": qos_profile_sensor_data, "reliable": RELIABLE, "latched": LATCHED}

@@ -1,0 +1,92 @@
+"""The policy node's messages: what it publishes, made from a decider's state. No subscriptions, no timing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flashrt_ros.chunk.chunk import Chunk
+from flashrt_ros.engine.decision import Decision
+from flashrt_ros.msg import ActionChunk, InputStatus, PipelineStatus, StageStatus
+from flashrt_ros.ros.convert import chunk_message, to_duration, to_time
+from flashrt_ros.ros.decider import Decider, Made
+from flashrt_ros.ros.inputs import Inputs
+
+TIMELESS = to_duration(-1_000_000_000)
+STATES = {"running": PipelineStatus.RUNNING, "waiting": PipelineStatus.WAITING, "idle": PipelineStatus.IDLE,
+          "fault": PipelineStatus.FAULT}
+
+
+def action_chunk(made: Made, decider: Decider, contract_digest: str) -> ActionChunk:
+    """The message for a chunk that was made."""
+    pipeline, decision = decider.pipeline, made.decision
+    output = pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
+    chunk = Chunk(names=pipeline.spec.joints, positions=decision.chunk.astype(np.float64), step_ns=output.step_ns,
+                  start_ns=decision.now_ns + output.offset_ns, session=made.session, epoch=made.epoch, seq=made.seq, base=made.base)
+    message = chunk_message(chunk)
+    message.decision, message.decision_stamp = decision.index, to_time(decision.now_ns)
+    message.contract_digest = contract_digest
+    crcs = {status.name: status.crc for status in decider.intake.status(decision.now_ns)}
+    for declared in pipeline.contract.inputs:
+        stamp_ns = made.observation.inputs[declared.name].stamp_ns
+        message.input_names.append(declared.name)
+        message.input_stamps.append(to_time(stamp_ns or 0))
+        message.input_crc32.append(crcs[declared.name] or 0)
+    for stage in decision.stages:
+        message.stage_names.append(stage.name)
+        message.stage_versions.append(stage.version)
+        message.stage_ages.append(TIMELESS if stage.age_ns is None else to_duration(stage.age_ns))
+    return message
+
+
+def pipeline_status(decider: Decider | None, inputs: Inputs | None, now_ns: int, reason: str, digests: tuple[str, str],
+                    warnings: tuple[str, ...]) -> PipelineStatus:
+    """reason: of the last failed transition, or empty. digests: of contract and engine."""
+    message = PipelineStatus(state=PipelineStatus.INACTIVE, reason=reason, contract_digest=digests[0], engine_digest=digests[1],
+                             warnings=list(warnings))
+    message.header.stamp = to_time(now_ns)
+    if decider is None:
+        return message
+    message.state, message.reason = STATES[decider.state], decider.reason or reason
+    message.task, message.session = decider.task, decider.session.id
+    message.epoch, message.seq = decider.session.epoch, decider.session.seq
+    message.decisions, message.chunks, message.skipped = decider.decisions, decider.chunks, decider.skipped
+    message.refused, message.deadline_misses = decider.refused, decider.deadline_misses
+    guards = dict.fromkeys(decider.pipeline.contract.rollback.guards, 0) | decider.trips
+    message.guard_names, message.guard_trips = list(guards), list(guards.values())
+    message.decision_p50_ms, message.decision_p99_ms = decider.latency.percentiles()
+    message.stages = _stages(decider)
+    message.inputs = _inputs(decider, inputs, now_ns)
+    return message
+
+
+def _stages(decider: Decider) -> list[StageStatus]:
+    last: Decision | None = decider.last
+    states = {state.name: state for state in last.stages} if last else {}
+    messages = []
+    for stage in decider.pipeline.stages:
+        p50, p99 = decider.stage_latency[stage.name].percentiles()
+        message = StageStatus(
+            name=stage.name, last_run=-1, age=TIMELESS, max_age=to_duration(stage.max_age_ns or 0), runs=decider.runs[stage.name],
+            background_runs=decider.background_runs[stage.name], errors=decider.stage_errors[stage.name],
+            duration_p50_ms=p50, duration_p99_ms=p99)
+        state = states.get(stage.name)
+        if state is not None:
+            message.version, message.misses = state.version, state.misses
+            message.last_run = -1 if state.last_run is None else state.last_run
+            message.age = TIMELESS if state.age_ns is None else to_duration(state.age_ns)
+        messages.append(message)
+    return messages
+
+
+def _inputs(decider: Decider, inputs: Inputs, now_ns: int) -> list[InputStatus]:
+    messages = []
+    for status in decider.intake.status(now_ns):
+        declared = decider.pipeline.input[status.name]
+        causes = decider.refusals[status.name]
+        messages.append(InputStatus(
+            name=status.name, topic=inputs.topic(status.name), encoding=inputs.encodings.get(status.name, ""),
+            rate_hz=status.rate_hz or 0.0, age=TIMELESS if status.age_ns is None else to_duration(status.age_ns),
+            max_age=to_duration(declared.max_age_ns or 0), received=status.counts.received, used=status.counts.used,
+            refused=sum(causes.values()), reason=decider.last_refusal.get(status.name, ""),
+            refusal_causes=list(causes), refusal_counts=list(causes.values())))
+    return messages

@@ -1,0 +1,66 @@
+"""The plans are warmed up before anything runs, and the closure is what a capsule holds: one too few breaks a promise on
+the robot, one too many costs memory. So both are held against an exhaustive search over the refresh rules themselves."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract_specs import SERVO, pipelines, servo_contract
+from contract_walk import Walk, reachable
+from flashrt_ros.contract.closure import Run, closure, plans, steady_plans
+from flashrt_ros.contract.refresh import own_state
+from flashrt_ros.contract.verify import verify
+
+
+@settings(max_examples=40)
+@given(pipelines(most_stages=3, most_every=3))
+def test_plans_are_exactly_those_that_the_rules_can_return(pipeline):
+    """Every set of stages that due() returns is warmed up, and nothing else is."""
+    found, _ = reachable(pipeline)
+    first = frozenset(Run(s.name) for s in pipeline.stages)
+    assert set(plans(pipeline)) == found | {first}
+    assert len(set(plans(pipeline))) == len(plans(pipeline)) and plans(pipeline)[0] == first
+
+
+@settings(max_examples=20)
+@given(pipelines(most_stages=3, most_every=3))
+def test_closure_is_exactly_what_a_later_stage_can_read(pipeline):
+    """A buffer is in the closure if and only if some reachable boundary reads it as the last one left it."""
+    _, live = reachable(pipeline)
+    state = {b for s in pipeline.stages for b in own_state(s)}
+    assert set(closure(pipeline).buffers) == live | state
+    assert pipeline.spec.chunk not in closure(pipeline).buffers
+
+
+@given(pipelines(), st.randoms(use_true_random=False))
+def test_what_lies_outside_the_closure_never_reaches_a_chunk(pipeline, random):
+    """A capsule leaves everything else out, so losing it at any boundary must change no later chunk."""
+    whole, restored = Walk(pipeline), Walk(pipeline)
+    kept = {*closure(pipeline).buffers, *closure(pipeline).inputs}
+    lost_at = random.randrange(1, 12)
+    for decision in range(24):
+        now = decision * pipeline.period_ns
+        if decision == lost_at:
+            restored.values.update({b: "lost" for b in pipeline.buffers if b not in kept})
+        new = {b.name: (decision, None if b.timeless else now) for b in pipeline.spec.buffers
+               if b.kind == "input" and (b.name == pipeline.spec.noise or decision == 0 or random.random() < 0.4)}
+        whole.step(decision, now, new)
+        restored.step(decision, now, new)
+        assert restored.values[pipeline.spec.chunk] == whole.values[pipeline.spec.chunk]
+
+
+def test_plans_and_closure_of_the_demo():
+    """The demo's own numbers, spelt out, so that a change of meaning is seen."""
+    pipeline = verify(servo_contract(), SERVO)
+    vision, fuse, action, beside = Run("vision"), Run("fuse"), Run("action"), Run("vision", True)
+    assert set(plans(pipeline)) == {
+        frozenset({vision, fuse, action}),  # the first decision, or vision over age
+        frozenset({beside, action}), frozenset({fuse, action}), frozenset({beside, fuse, action}), frozenset({action})}
+    assert closure(pipeline).buffers == ("vision_tokens", "belief")
+    assert closure(pipeline).inputs == ("scene", "wrist", "joints", "task")
+    assert closure(pipeline).stages == ("vision", "fuse", "action")
+
+
+def test_plans_without_expiry_leave_overlapped_stages_in_the_background():
+    """The deadline is held against these only: an over-age run in the foreground is judged at run time."""
+    pipeline = verify(servo_contract(), SERVO)
+    assert all(Run("vision") not in plan for plan in steady_plans(pipeline, ()))

@@ -1,0 +1,134 @@
+"""A robot without physics for node tests: real policy and player nodes over real DDS under a simulated clock that the
+test advances. Nothing waits for wall time: every step spins until what it caused has arrived."""
+
+import threading
+import time
+
+import numpy as np
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Image, JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineStatus
+from flashrt_ros.policies.tabletop_arm import HOME, JOINTS
+from flashrt_ros.resources import find
+from flashrt_ros.ros.convert import to_ns, to_time
+from flashrt_ros.ros.images import encode
+from flashrt_ros.ros.player_node import PlayerNode
+from flashrt_ros.ros.policy_node import PolicyNode
+from flashrt_ros.ros.qos import LATCHED, RELIABLE
+
+MS = 1_000_000
+PATIENCE_S = 30.0
+TASK = "pick up the red cube"
+TOPICS = {"scene": "scene_camera/image_raw", "wrist": "wrist_camera/image_raw"}
+
+
+class Rig:
+    """Use as a context. `robot` publishes; what the nodes publish is kept in the lists. The arm goes where it is sent."""
+
+    def __init__(self, contract=None, nodes=("policy", "player"), autostart=True, start_ns=1000 * MS):
+        rclpy.init()
+        self.robot = Node("robot")
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.robot)
+        parameters = [Parameter("use_sim_time", value=True), Parameter("autostart", value=autostart),
+                      Parameter("contract", value=str(contract or find("config/color_servo.contract.yaml")))]
+        kinds = {"policy": PolicyNode, "player": PlayerNode}
+        self.nodes = {name: kinds[name](parameter_overrides=parameters) for name in nodes}
+        for node in self.nodes.values():
+            self.executor.add_node(node)
+        self.now_ns = start_ns
+        self.joints = HOME.copy()
+        self.names = list(JOINTS)
+        self.frozen = self.silent = False
+        self.chunks, self.states, self.statuses, self.epochs, self.trajectories = [], [], [], [], []
+        self._random = np.random.default_rng(0)
+        self._clock = self.robot.create_publisher(Clock, "/clock", 1)
+        self._joints = self.robot.create_publisher(JointState, "joint_states", 10)
+        self._cameras = {name: self.robot.create_publisher(Image, topic, QoSProfile(depth=5)) for name, topic in TOPICS.items()}
+        self.task_topic = self.robot.create_publisher(String, "task", LATCHED)
+        for kind, topic, kept, qos in ((ActionChunk, "action_chunk", self.chunks, RELIABLE),
+                                       (ExecutionState, "execution_state", self.states, qos_profile_sensor_data),
+                                       (PipelineStatus, "policy/status", self.statuses, LATCHED),
+                                       (PipelineEpoch, "pipeline_epoch", self.epochs, LATCHED),
+                                       (JointTrajectory, "arm_controller/joint_trajectory", self.trajectories, RELIABLE)):
+            self.robot.create_subscription(kind, topic, kept.append, qos)
+        self.chunk_topic = self.robot.create_publisher(ActionChunk, "action_chunk", RELIABLE)
+
+    def __enter__(self):
+        self.until(lambda: self._clock.get_subscription_count() >= len(self.nodes) and self._matched(), "discovery")
+        return self
+
+    def __exit__(self, *exception):
+        for node in self.nodes.values():
+            node.stop()
+        self.executor.shutdown()
+        for node in (*self.nodes.values(), self.robot):
+            node.destroy_node()
+        rclpy.shutdown()
+
+    @property
+    def status(self):
+        return self.statuses[-1]
+
+    def until(self, predicate, what, step=None):
+        """Spin (and call step() in between) until predicate(); fail after PATIENCE_S of wall time."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not predicate():
+            assert time.monotonic() < deadline, f"waited {PATIENCE_S:.0f} s for {what}; status: {self.statuses[-1:] and self.status.reason}"
+            if step is not None:
+                step()
+            self.executor.spin_once(timeout_sec=0.005)
+
+    def advance(self, ns=20 * MS):
+        """One step of simulated time: clock and joints every 20 ms, images every 40 ms; returns when the nodes' clocks follow."""
+        self.now_ns += ns
+        stamp = to_time(self.now_ns)
+        self._clock.publish(Clock(clock=stamp))
+        self.send_joints()
+        if self.now_ns // (20 * MS) % 2 == 0 and not self.silent:
+            for name in TOPICS:
+                self.send_image(name)
+        nodes = self.nodes.values()
+        self.until(lambda: all(n.get_clock().now().nanoseconds == self.now_ns for n in nodes), "the clock")
+        self.executor.spin_once(timeout_sec=0.0)
+
+    def send_joints(self, stamp_ns=None, **changes):
+        message = JointState(name=self.names, position=self.joints.tolist())
+        message.header.stamp = to_time(stamp_ns or self.now_ns)
+        for field, value in changes.items():
+            setattr(message, field, value)
+        self._joints.publish(message)
+
+    def send_image(self, name, pixels=None, stamp_ns=None, **changes):
+        if pixels is None:
+            pixels = np.zeros((96, 96, 3), np.uint8)
+            if not self.frozen:
+                pixels = self._random.integers(0, 4, pixels.shape, np.uint8)
+        message = encode(pixels, Image(), name, to_time(stamp_ns or self.now_ns))
+        for field, value in changes.items():
+            setattr(message, field, value)
+        self._cameras[name].publish(message)
+
+    def give_task(self, text=TASK):
+        self.task_topic.publish(String(data=text))
+
+    def run_until(self, predicate, what):
+        """Advance simulated time until predicate()."""
+        self.until(predicate, what, step=self.advance)
+
+    def start(self, task=TASK):
+        """Until the first chunk of the task is being played."""
+        self.give_task(task)
+        self.run_until(lambda: self.states and self.states[-1].state == ExecutionState.PLAYING, "the first chunk to play")
+
+    def _matched(self):
+        wanted = [self.task_topic, *self._cameras.values()] if "policy" in self.nodes else []
+        return all(p.get_subscription_count() for p in (*wanted, self._joints))

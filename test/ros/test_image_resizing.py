@@ -1,0 +1,47 @@
+"""Pins how a camera's picture becomes the contract's size; training and running must do the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from image_messages import picture, raw
+
+from flashrt_ros.contract.schema import Image
+from flashrt_ros.ros.images import ImageError, decode
+
+SIDES = st.integers(1, 40)
+
+
+@given(SIDES, SIDES, SIDES, SIDES)
+def test_padding_keeps_the_aspect_and_centres_the_picture(height, width, h, w):
+    """A white picture of any size on a black border: as large as fits, centred to a pixel, and nowhere grey."""
+    decoded = decode(raw(np.full((height, width, 3), 255, np.uint8), "rgb8"), Image(size=(h, w), resize="pad"), "scene")
+    assert decoded.shape == (h, w, 3)
+    rows, columns = (np.flatnonzero(decoded[..., 0].any(axis=axis)) for axis in (1, 0))
+    inner = decoded[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    assert (inner == 255).all() and inner.size == np.count_nonzero(decoded)
+    scale = min(h / height, w / width)
+    assert abs(len(rows) - max(1, height * scale)) <= 0.5 and abs(len(columns) - max(1, width * scale)) <= 0.5
+    for used, side in ((rows, h), (columns, w)):
+        assert abs(used[0] - (side - 1 - used[-1])) <= 1
+
+
+@given(SIDES, SIDES, SIDES, SIDES, st.integers(0, 255))
+def test_stretching_fills_the_whole_size(height, width, h, w, value):
+    decoded = decode(raw(np.full((height, width, 3), value, np.uint8), "rgb8"), Image(size=(h, w), resize="stretch"), "scene")
+    assert decoded.shape == (h, w, 3) and (decoded == value).all()
+
+
+def test_shrinking_averages_instead_of_picking_pixels():
+    """A fine checkerboard becomes grey; sampling would alias it to black or white, and flicker as the camera moves."""
+    board = np.indices((64, 64)).sum(axis=0)[..., None].repeat(3, axis=2) % 2 * 255
+    decoded = decode(raw(board.astype(np.uint8), "rgb8"), Image(size=(16, 16)), "scene")
+    assert (abs(decoded.astype(int) - 127.5) <= 1).all()
+
+
+def test_exact_refuses_another_size_and_names_both():
+    """`exact` is for policies that must not see resampled pixels: it may never resize quietly."""
+    image = Image(size=(96, 128), resize="exact")
+    with pytest.raises(ImageError, match=r"'wrist'.*64x48.*128x96.*resize: pad"):
+        decode(raw(picture(0, 48, 64), "rgb8"), image, "wrist")
+    np.testing.assert_array_equal(decode(raw(picture(0, 96, 128), "rgb8"), image, "wrist"), picture(0, 96, 128))
