@@ -245,36 +245,37 @@ def measure(seconds: float, raw: bool, profile: bool) -> Row:
         ours = dds.environment()
         env |= ours if profile else {k: v for k, v in ours.items() if not k.endswith("_DEFAULT_PROFILES_FILE")}
         env["ROS_DOMAIN_ID"] = str(domain)
-        command = [sys.executable, "-m", __spec__.name if __spec__ else "flashrt_ros.bench.camera_load", "--child"]
-        children = [
-            subprocess.Popen(command + arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for arguments in (["publish", "--seconds", str(seconds)], ["receive", *["--raw"] * raw])
-        ]
-        publisher, receiver = children
-        try:
-            load_average = os.getloadavg()[0]
-            _line(publisher), _line(receiver)
-            publisher.stdin.write("go\n")
-            publisher.stdin.flush()
-            published = json.loads(_line(publisher))
-            receiver.stdin.close()
-            record = json.loads(_line(receiver))
-        finally:
-            for child in children:
-                child.stdin.close()
-                try:
-                    child.wait(timeout=10)
-                except subprocess.TimeoutExpired:
+        load_average = os.getloadavg()[0]
+        publisher = _child(env, "publish", "--seconds", str(seconds))
+        receiver = _child(env, "receive", *["--raw"] * raw)
+        with publisher, receiver:
+            try:
+                for child in (publisher, receiver):
+                    _line(child)  # "matched"
+                publisher.stdin.write("go\n")
+                publisher.stdin.flush()
+                published = json.loads(_line(publisher))
+                receiver.stdin.close()
+                record = json.loads(_line(receiver))
+            except BaseException:
+                for child in (publisher, receiver):
                     child.kill()
-                    child.wait()
-                child.stdout.close()
+                raise
         return Row(raw=raw, profile=profile, published=published, load_average=load_average, **record)
+
+
+def _child(env: dict[str, str], *arguments: str) -> subprocess.Popen:
+    """In a session of its own: Ctrl-C reaches the parent only, which ends its children.."""
+    command = [sys.executable, "-m", "flashrt_ros.bench.camera_load", "--child", *arguments]
+    return subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def _line(child: subprocess.Popen) -> str:
     line = child.stdout.readline()
     if not line:
-        raise LoadError(f"{' '.join(child.args[3:])} ended early with status {child.wait()}; its error is printed above")
+        raise LoadError(f"'{' '.join(child.args[3:])}' ended early with status {child.wait()}; its error stands above")
     return line
 
 
@@ -290,13 +291,15 @@ def machine() -> dict[str, str]:
 
 
 def table(rows: list[Row]) -> str:
-    lines = ["subscription  profile  frames  joints   CPU %  age p50 / p99 ms  callback p50 / p99  take p50 / p99  load  bar"]
+    """One line per run; times in ms, as p50 / p99."""
+    lines = ["subscription  profile  frames  joints  CPU %  age            callback       take           load  bar"]
     for r in rows:
+        pairs = ((r.age_p50, r.age_p99), (r.callback_p50, r.callback_p99), (r.take_p50, r.take_p99))
         lines.append(
-            f"{'raw' if r.raw else 'deserialised':<12}  {'ours' if r.profile else 'none':<7}  {r.frames:6.1%}"
-            f"  {r.received[STATES] / r.published[STATES]:6.1%}  {r.cpu:5.1f}  {r.age_p50:7.1f} / {r.age_p99:<6.1f}"
-            f"  {r.callback_p50:8.1f} / {r.callback_p99:<7.1f}  {r.take_p50:7.1f} / {r.take_p99:<4.1f}  {r.load_average:4.1f}"
-            f"  {'met' if r.met else 'missed'}"
+            f"{'raw' if r.raw else 'deserialised':<12}  {'ours' if r.profile else 'none':<7}  {r.frames:6.1%}  "
+            f"{r.received[STATES] / r.published[STATES]:6.1%}  {r.cpu:5.1f}  "
+            + "".join(f"{p50:5.1f} / {p99:5.1f}  " for p50, p99 in pairs)
+            + f"{r.load_average:4.1f}  {'met' if r.met else 'missed'}"
         )
     return "\n".join(lines)
 

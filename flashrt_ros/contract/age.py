@@ -4,8 +4,8 @@ Owns the formula. It bounds what refresh.py can produce while no commit is late 
 runtime bound, `max_age_ms`, takes over. Pure Python; imports nothing of the package outside contract/.
 
 Let P be the period and A(b) the worst age of buffer b, as read at its place in any decision. For an input, A is its
-max_age_ms. A stage adds a hold h(r) for each read r, in decisions; with n = every, c = commit_after, and r *watched* when
-the stage follows r or r stands in its on_change:
+max_age_ms. A stage adds a hold h(r) for each read r, in decisions; with n = every, c = commit_after, and r *watched*
+when the stage follows r or r stands in its on_change:
 
     foreground   n = 1, or r watched: 0                            otherwise n given: n - 1
     overlapped   r watched: 2c - 1                                 otherwise n given: n + c - 1
@@ -67,7 +67,8 @@ def timed_reads(pipeline: Pipeline, stage: Stage) -> tuple[str, ...]:
 def worst_ages(pipeline: Pipeline) -> dict[str, int | None]:
     """Buffer -> its worst age in ns, None without bound; buffers that never age are absent."""
     ages: dict[str, int | None] = {
-        b.name: pipeline.input[b.name].max_age_ns for b in pipeline.spec.buffers if b.kind == "input" and not b.timeless}
+        b.name: pipeline.input[b.name].max_age_ns for b in pipeline.spec.buffers if b.kind == "input" and not b.timeless
+    }
     for stage in pipeline.stages:
         reads = [b for b in stage.reads if b in ages and b not in own_state(stage)]
         if reads:
@@ -91,8 +92,12 @@ def paths(pipeline: Pipeline) -> tuple[Path, ...]:
     def follow(buffer: str, path: Path) -> None:
         for stage in pipeline.stages:
             if buffer in stage.reads:
-                longer = Path(path.input, (*path.stages, stage.name), (*path.holds, hold(stage, buffer)),
-                              _after(pipeline, stage, buffer, path.age_ns))
+                longer = Path(
+                    path.input,
+                    (*path.stages, stage.name),
+                    (*path.holds, hold(stage, buffer)),
+                    _after(pipeline, stage, buffer, path.age_ns),
+                )
                 if stage.name == pipeline.spec.action:
                     found.append(longer)
                 for written in set(stage.writes) - own_state(stage):

@@ -27,9 +27,12 @@ Plan = frozenset[Run]
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """What a capsule holds. buffers: the derived and state buffers that a later decision can read as they are now;
-    inputs: those whose value may be held from an earlier decision (all but the noise, which is always new); stages: whose
-    ledger entry (last run, consumed versions, run in flight) decides what runs next. Each in the pipeline's order."""
+    """What a capsule holds, each in the pipeline's order.
+
+    buffers: the derived and state buffers that a later decision can read as they are now. inputs: those whose value may
+    be held from an earlier decision, which is all but the noise. stages: those whose ledger entry (last run, consumed
+    versions, run in flight) decides what runs next.
+    """
 
     buffers: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -46,8 +49,8 @@ class _Moment(NamedTuple):
 def plans(pipeline: Pipeline) -> tuple[Plan, ...]:
     """Every distinct plan that `due` can return: the first decision's (all stages, in the foreground), then the others.
 
-    Any input may be new or not (the noise always is), any decision may be skipped, any commit late, and any stage with a
-    max_age_ms may exceed it. Left out is only what follows a stage's failure.
+    Any input may be new or not (the noise always is), any decision may be skipped, any commit late, and any stage with
+    a max_age_ms may exceed it. Left out is only what follows a stage's failure.
     """
     first = frozenset(Run(s.name) for s in pipeline.stages)
     ageing = [s.name for s in pipeline.stages if s.max_age_ns is not None]
@@ -75,7 +78,12 @@ def steady_plans(pipeline: Pipeline, expiring: Collection[str]) -> tuple[Plan, .
 
 def _is_clocked(stage: Stage, expiring: Collection[str]) -> bool:
     """Whether only the decision count makes the stage due. All such stages of one rate run together for ever."""
-    return stage.every not in (None, 1) and stage.commit_after is None and not stage.on_change and stage.name not in expiring
+    return (
+        stage.every not in (None, 1)
+        and stage.commit_after is None
+        and not stage.on_change
+        and stage.name not in expiring
+    )
 
 
 def _watch_list(stage: Stage) -> tuple[str, ...]:
@@ -102,7 +110,7 @@ def _ways(stage: Stage, moment: _Moment, expires: bool) -> Iterator[_Moment]:
     yield _passed(stage, moment, None, False)  # in flight
     if awake or by_count or expires:  # idle so far. Expired: launched, where a foreground run doesn't fit the deadline
         yield _passed(stage, moment, True, False)
-    # A run lands here. The stage is launched anew if it is due: by the count, by what is new, by what changed in flight.
+    # A run lands here. The stage is launched anew if it is due: by the count, by what is new or changed in flight.
     if awake or by_count or expires or _watch_list(stage):
         yield _passed(stage, moment, True, True)
     if not awake and stage.every != stage.commit_after:
@@ -124,8 +132,10 @@ def closure(pipeline: Pipeline) -> Closure:
     for stage in pipeline.stages:
         for buffer in stage.reads:
             writer = pipeline.writer.get(buffer)
-            if writer is not None and (buffer in own_state(stage) or any(
-                    Run(writer) not in plan and any(r.stage == stage.name for r in plan) for plan in possible)):
+            if writer is not None and (
+                buffer in own_state(stage)
+                or any(Run(writer) not in plan and any(r.stage == stage.name for r in plan) for plan in possible)
+            ):
                 live.add(buffer)
     return Closure(
         buffers=tuple(b.name for b in pipeline.spec.buffers if b.name in live),
@@ -146,8 +156,9 @@ def schedule(pipeline: Pipeline) -> tuple[Plan, ...]:
     """
     ledger, versions = Ledger(), dict.fromkeys(pipeline.buffers, 0)
     stamps = dict.fromkeys(pipeline.buffers)  # no stamps: nothing expires
-    always_new = [b.name for b in pipeline.spec.buffers
-                  if b.kind == "input" and (not b.timeless or b.name == pipeline.spec.noise)]
+    always_new = [
+        b.name for b in pipeline.spec.buffers if b.kind == "input" and (not b.timeless or b.name == pipeline.spec.noise)
+    ]
     history: list[Plan] = []
     seen: dict[tuple, int] = {}
     while True:

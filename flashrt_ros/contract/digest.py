@@ -14,7 +14,7 @@ from flashrt_ros.contract.spec import PolicySpec
 def digest(contract: Contract, spec: PolicySpec, weights_digest: str) -> str:
     """SHA-256 (hex) over the canonical JSON of contract, policy declaration and weights digest.
 
-    What does not change the meaning does not change it: file name, comments, order of keys, the way a number is written.
+    What has no meaning does not change it: file name, comments, order of keys, the way a number is written.
     """
     # Inputs, stages and on_change are sets to the contract; records that don't compare (source, lines) are no meaning.
     canonical = {

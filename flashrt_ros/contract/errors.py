@@ -27,13 +27,9 @@ class ContractError(FlashRTError):
         super().__init__(" ".join(f"{source}:{line}: {key}: value {shown}: {allowed}: {way_out}".split()))
 
     @classmethod
-    def at(cls, contract: Contract, key: str, value: object, allowed: str, way_out: str) -> ContractError:
-        """The error of a contract that was read: the line is that of the key, or of the block around it.
-
-        value: None shows as absent, text in quotes.
-        """
-        shown = ABSENT if value is None else repr(value) if isinstance(value, str) else str(value)
-        return cls(contract.source, contract.line(key), key, shown, allowed, way_out)
+    def at(cls, contract: Contract, key: str, value: str, allowed: str, way_out: str) -> ContractError:
+        """The error of a contract that was read: the line is that of the key, or of the block around it."""
+        return cls(contract.source, contract.line(key), key, value, allowed, way_out)
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

@@ -15,7 +15,9 @@ def fresh_inputs(pipeline: Pipeline) -> Mapping[str, tuple[str, ...]]:
     An input reaches a stage that reads it, and goes on through every stage that takes up each new value of it at once
     (a hold of zero, see age.py). If none reaches the action, running it again only resamples the same belief.
     """
-    reached: dict[str, set[str]] = {b.name: {b.name} for b in pipeline.spec.buffers if b.kind == "input" and not b.timeless}
+    reached: dict[str, set[str]] = {
+        b.name: {b.name} for b in pipeline.spec.buffers if b.kind == "input" and not b.timeless
+    }
     fresh = {}
     for stage in pipeline.stages:
         reads = [b for b in stage.reads if b not in own_state(stage)]

@@ -36,29 +36,45 @@ class _Fault:
         self.contract, self.spec = contract, spec
 
     def __call__(self, found: str, allowed: str, way_out: str) -> ContractError:
-        key = "policy.type"
-        return ContractError(self.contract.source, self.contract.line(key), key, f"'{self.spec.type}'",
-                             f"{found}; {allowed}", f"in the policy's code, {way_out}")
+        return ContractError.at(
+            self.contract,
+            "policy.type",
+            repr(self.spec.type),
+            f"{found}; {allowed}",
+            f"in the policy's code, {way_out}",
+        )
 
 
 def _check_names(fault: _Fault, spec: PolicySpec) -> None:
-    for what, names in (("buffer", [b.name for b in spec.buffers]), ("stage", [s.name for s in spec.stages]),
-                        ("joint", list(spec.joints))):
+    for what, names in (
+        ("buffer", [b.name for b in spec.buffers]),
+        ("stage", [s.name for s in spec.stages]),
+        ("joint", list(spec.joints)),
+    ):
         if twice := [n for n, count in Counter(names).items() if count > 1]:
             raise fault(f"{what} '{twice[0]}' is declared twice", "a name stands once", "rename one")
     if spec.action not in {s.name for s in spec.stages}:
-        raise fault(f"the action stage '{spec.action}' is not a stage", f"one of {listed(s.name for s in spec.stages)}",
-                    nearest(spec.action, [s.name for s in spec.stages]))
+        raise fault(
+            f"the action stage '{spec.action}' is not a stage",
+            f"one of {listed(s.name for s in spec.stages)}",
+            nearest(spec.action, [s.name for s in spec.stages]),
+        )
     for stage in spec.stages:
         for buffer in (*stage.reads, *stage.writes):
             if buffer not in spec.by_name:
-                raise fault(f"stage '{stage.name}' names the buffer '{buffer}', which is not declared",
-                            f"declared: {listed(spec.by_name)}", nearest(buffer, spec.by_name))
+                raise fault(
+                    f"stage '{stage.name}' names the buffer '{buffer}', which is not declared",
+                    f"declared: {listed(spec.by_name)}",
+                    nearest(buffer, spec.by_name),
+                )
         if not stage.writes:
             raise fault(f"stage '{stage.name}' writes nothing", "a stage writes at least one buffer", "take it out")
         if spec.action != stage.name and not set(stage.reads) - own_state(stage):
-            raise fault(f"stage '{stage.name}' reads nothing but its own state", "a stage reads at least one other buffer",
-                        "give it a read or make its result a weight")
+            raise fault(
+                f"stage '{stage.name}' reads nothing but its own state",
+                "a stage reads at least one other buffer",
+                "give it a read or make its result a weight",
+            )
 
 
 def _writers(fault: _Fault, spec: PolicySpec) -> dict[str, StageSpec]:
@@ -66,11 +82,17 @@ def _writers(fault: _Fault, spec: PolicySpec) -> dict[str, StageSpec]:
     for stage in spec.stages:
         for name in stage.writes:
             if spec.by_name[name].kind == "input":
-                raise fault(f"stage '{stage.name}' writes the input '{name}'", "inputs are written from outside only",
-                            "write a derived buffer instead")
+                raise fault(
+                    f"stage '{stage.name}' writes the input '{name}'",
+                    "inputs are written from outside only",
+                    "write a derived buffer instead",
+                )
             if name in writer:
-                raise fault(f"buffer '{name}' has two writers, '{writer[name].name}' and '{stage.name}'",
-                            "each buffer has one writer", "give each its own buffer")
+                raise fault(
+                    f"buffer '{name}' has two writers, '{writer[name].name}' and '{stage.name}'",
+                    "each buffer has one writer",
+                    "give each its own buffer",
+                )
             writer[name] = stage
     return writer
 
@@ -79,28 +101,45 @@ def _check_kinds(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec]) 
     for buffer in spec.buffers:
         readers = [s for s in spec.stages if buffer.name in s.reads]
         if buffer.kind != "input" and buffer.name not in writer:
-            reading = f"stage '{readers[0].name}' reads '{buffer.name}'" if readers else f"buffer '{buffer.name}' is declared"
-            raise fault(f"{reading}, but nothing writes it", "every derived, state or output buffer has a writer",
-                        "let a stage write it, or make it an input")
+            reading = (
+                f"stage '{readers[0].name}' reads '{buffer.name}'" if readers else f"buffer '{buffer.name}' is declared"
+            )
+            raise fault(
+                f"{reading}, but nothing writes it",
+                "every derived, state or output buffer has a writer",
+                "let a stage write it, or make it an input",
+            )
         if buffer.kind in ("input", "derived") and not readers:
-            raise fault(f"nothing reads the {buffer.kind} buffer '{buffer.name}'", "every buffer serves a stage",
-                        "read it or take it out")
+            raise fault(
+                f"nothing reads the {buffer.kind} buffer '{buffer.name}'",
+                "every buffer serves a stage",
+                "read it or take it out",
+            )
         if buffer.kind == "state":
             _check_state(fault, buffer, writer[buffer.name], readers)
         elif buffer.kind != "input" and writer[buffer.name] in readers:
-            raise fault(f"cycle: stage '{writer[buffer.name].name}' reads and writes the {buffer.kind} buffer '{buffer.name}'",
-                        "only a state buffer stands in both", "make it a state buffer")
+            raise fault(
+                f"cycle: stage '{writer[buffer.name].name}' reads and writes the {buffer.kind} buffer '{buffer.name}'",
+                "only a state buffer stands in both",
+                "make it a state buffer",
+            )
         if buffer.kind == "output" and buffer.name != spec.chunk:
-            raise fault(f"the output buffer '{buffer.name}' is not the chunk", "only the chunk leaves the pipeline",
-                        "take it out or make it derived")
+            raise fault(
+                f"the output buffer '{buffer.name}' is not the chunk",
+                "only the chunk leaves the pipeline",
+                "take it out or make it derived",
+            )
 
 
 def _check_state(fault: _Fault, buffer: BufferSpec, writer: StageSpec, readers: Iterable[StageSpec]) -> None:
     others = [s.name for s in readers if s != writer]
     if others or writer not in readers:
         who = listed(f"'{n}'" for n in (writer.name, *others))
-        raise fault(f"the state buffer '{buffer.name}' is written by '{writer.name}' and touched by {who}",
-                    "exactly one stage reads and writes a state buffer", "pass its value on in a derived buffer")
+        raise fault(
+            f"the state buffer '{buffer.name}' is written by '{writer.name}' and touched by {who}",
+            "exactly one stage reads and writes a state buffer",
+            "pass its value on in a derived buffer",
+        )
 
 
 def _sorted(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec]) -> tuple[StageSpec, ...]:
@@ -111,8 +150,11 @@ def _sorted(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec]) -> tu
         done = {s.name for s in order}
         ready = next((s for s in spec.stages if s.name not in done and before[s.name] <= done), None)
         if ready is None:
-            raise fault(f"cycle: {_cycle(before, done)}", "stages form a graph without cycles",
-                        "carry the value to the next decision in a state buffer")
+            raise fault(
+                f"cycle: {_cycle(before, done)}",
+                "stages form a graph without cycles",
+                "carry the value to the next decision in a state buffer",
+            )
         order.append(ready)
     return tuple(order)
 
@@ -122,7 +164,7 @@ def _cycle(before: dict[str, set[str]], done: set[str]) -> str:
     trail = [next(n for n in before if n not in done)]
     while trail.count(trail[-1]) == 1:
         trail.append(min(before[trail[-1]] - done))
-    return " -> ".join(reversed(trail[trail.index(trail[-1]):]))
+    return " -> ".join(reversed(trail[trail.index(trail[-1]) :]))
 
 
 def _check_needed(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec]) -> None:
@@ -134,20 +176,30 @@ def _check_needed(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec])
             needed.add(name)
             frontier += [writer[b].name for b in by_name[name].reads if b in writer]
     if idle := [s.name for s in spec.stages if s.name not in needed]:
-        raise fault(f"stage '{idle[0]}' leads to nothing that the action '{spec.action}' reads",
-                    "every stage serves the action", "connect it or take it out")
+        raise fault(
+            f"stage '{idle[0]}' leads to nothing that the action '{spec.action}' reads",
+            "every stage serves the action",
+            "connect it or take it out",
+        )
 
 
 def _check_ends(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec]) -> None:
     chunk = spec.by_name.get(spec.chunk)
     if chunk is None or chunk.kind != "output" or writer[chunk.name].name != spec.action:
-        raise fault(f"the chunk '{spec.chunk}' is not an output buffer that '{spec.action}' writes",
-                    "the action stage writes the chunk", "declare it so")
+        raise fault(
+            f"the chunk '{spec.chunk}' is not an output buffer that '{spec.action}' writes",
+            "the action stage writes the chunk",
+            "declare it so",
+        )
     if chunk.dtype != "float32" or len(chunk.shape) != 2 or chunk.shape[1] != len(spec.joints):
-        raise fault(f"the chunk '{chunk.name}' is {chunk.dtype} {list(chunk.shape)}",
-                    f"float32 [steps, {len(spec.joints)}], a column for each of {listed(spec.joints)}", "correct its shape")
+        raise fault(
+            f"the chunk '{chunk.name}' is {chunk.dtype} {list(chunk.shape)}",
+            f"float32 [steps, {len(spec.joints)}], a column for each of {listed(spec.joints)}",
+            "correct its shape",
+        )
     if spec.noise is not None:
         noise = spec.by_name.get(spec.noise)
         if noise is None or noise.kind != "input" or not noise.timeless:
-            raise fault(f"the noise '{spec.noise}' is not a timeless input", "noise is a timeless input buffer",
-                        "declare it so")
+            raise fault(
+                f"the noise '{spec.noise}' is not a timeless input", "noise is a timeless input buffer", "declare it so"
+            )

@@ -12,7 +12,16 @@ from types import MappingProxyType
 from flashrt_ros.contract.errors import ContractError, listed
 from flashrt_ros.contract.nodes import MAX_BYTES, Block, Document, compose
 from flashrt_ros.contract.schema import (
-    Align, Channel, Contract, Image, Input, Limits, Output, PolicyChoice, Refresh, Rollback,
+    Align,
+    Channel,
+    Contract,
+    Image,
+    Input,
+    Limits,
+    Output,
+    PolicyChoice,
+    Refresh,
+    Rollback,
 )
 
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
@@ -39,7 +48,7 @@ _JUMP = dict(low=1e-4, high=3.2, unit="rad or m")
 
 
 def load(source: str | Path) -> Contract:
-    """Read the contract file at a path. Raises ContractError, which names file, line, key, value and what is allowed."""
+    """The contract in the file at a path. Raises ContractError: file:line, key, value, what is allowed, the way out."""
     name = str(source)
     try:
         with open(source, "rb") as file:
@@ -48,22 +57,33 @@ def load(source: str | Path) -> Contract:
         problem = getattr(error, "strerror", None) or str(error)
         raise ContractError(name, 1, "file", repr(name), problem, "give the path of a YAML file") from None
     if len(raw) > MAX_BYTES:
-        raise ContractError(name, 1, "file", f"over {MAX_BYTES} bytes", f"at most {MAX_BYTES} bytes",
-                            "a contract is a page or two of YAML")
+        raise ContractError(
+            name,
+            1,
+            "file",
+            f"over {MAX_BYTES} bytes",
+            f"at most {MAX_BYTES} bytes",
+            "a contract is a page or two of YAML",
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ContractError(name, line, "file", f"byte #x{raw[error.start]:02x}", "UTF-8 text",
-                            "save the file as UTF-8") from None
+        raise ContractError(
+            name, line, "file", f"byte #x{raw[error.start]:02x}", "UTF-8 text", "save the file as UTF-8"
+        ) from None
     return loads(text, name)
 
 
 def loads(text: str, source: str = "<text>") -> Contract:
     """The same for YAML text; source stands for the file's name in errors."""
     document = Document(source)
-    root = Block(document, "", compose(text, document),
-                 ("contract", "policy", "decision", "inputs", "stages", "outputs", "limits", "rollback"))
+    root = Block(
+        document,
+        "",
+        compose(text, document),
+        ("contract", "policy", "decision", "inputs", "stages", "outputs", "limits", "rollback"),
+    )
     version = root.integer("contract", low=1, high=1)
     policy = _policy(root)
     decision = root.block("decision", ("rate_hz", "deadline_ms"), required=True)
@@ -94,8 +114,12 @@ def _policy(root: Block) -> PolicyChoice:
 
 
 def _inputs(root: Block) -> tuple[Input, ...]:
-    return tuple(_input(block, name) for name, block in _named(
-        root, "inputs", ("channel", "image", "select", "apply", "align", "max_age_ms", "default")))
+    return tuple(
+        _input(block, name)
+        for name, block in _named(
+            root, "inputs", ("channel", "image", "select", "apply", "align", "max_age_ms", "default")
+        )
+    )
 
 
 def _input(block: Block, name: str) -> Input:
@@ -108,14 +132,24 @@ def _input(block: Block, name: str) -> Input:
     for key, of_this_type in {**kind, "apply": kind["select"], "default": channel.type == TEXT_TYPE}.items():
         if key in block.nodes and not of_this_type:
             raise block.error(key, f"{channel.type} doesn't take it", "take it out, or correct channel.type")
-    select = block.texts("select", pattern=rf"(position|velocity|effort)\.{_JOINT}",
-                         meaning="position.<joint>, velocity.<joint> or effort.<joint>")
+    select = block.texts(
+        "select",
+        pattern=rf"(position|velocity|effort)\.{_JOINT}",
+        meaning="position.<joint>, velocity.<joint> or effort.<joint>",
+    )
     if kind["select"] and not select:
-        raise block.error("select", "at least one of position.<joint>, velocity.<joint>, effort.<joint>", "name the joints")
+        raise block.error(
+            "select", "at least one of position.<joint>, velocity.<joint>, effort.<joint>", "name the joints"
+        )
     return Input(
-        name=name, channel=channel, image=_image(block), select=select,
-        apply=block.texts("apply", choices=("deg2rad", "rad2deg")), align=_align(block),
-        max_age_ms=block.number("max_age_ms", None, **_AGE), default=block.text("default", None),
+        name=name,
+        channel=channel,
+        image=_image(block),
+        select=select,
+        apply=block.texts("apply", choices=("deg2rad", "rad2deg")),
+        align=_align(block),
+        max_age_ms=block.number("max_age_ms", None, **_AGE),
+        default=block.text("default", None),
     )
 
 
@@ -125,7 +159,8 @@ def _channel(parent: Block, key: str, types: tuple[str, ...]) -> Channel:
     usual = "reliable" if types is OUTPUT_TYPES else "latched" if kind == TEXT_TYPE else "sensor_data"
     return Channel(
         topic=block.text("topic", pattern=_TOPIC, meaning="a topic name: words of letters, digits and _, joined by /"),
-        type=kind, qos=block.text("qos", usual, choices=QOS),
+        type=kind,
+        qos=block.text("qos", usual, choices=QOS),
     )
 
 
@@ -151,8 +186,9 @@ def _align(parent: Block) -> Align:
 
 
 def _stages(root: Block) -> tuple[Refresh, ...]:
-    return tuple(_stage(block, name) for name, block in _named(
-        root, "stages", ("every", "on_change", "max_age_ms", "overlap")))
+    return tuple(
+        _stage(block, name) for name, block in _named(root, "stages", ("every", "on_change", "max_age_ms", "overlap"))
+    )
 
 
 def _stage(block: Block, name: str) -> Refresh:
@@ -168,7 +204,7 @@ def _stage(block: Block, name: str) -> Refresh:
 
 def _outputs(root: Block) -> tuple[Output, ...]:
     outputs = []
-    seen: dict[str, str] = {}
+    taken: dict[tuple[str, str], str] = {}
     for block in root.blocks("outputs", ("name", "select", "representation", "step_ms", "offset_ms", "controller")):
         output = Output(
             name=block.text("name", pattern=_NAME, meaning="a name of letters, digits and _"),
@@ -181,11 +217,16 @@ def _outputs(root: Block) -> tuple[Output, ...]:
         if not output.select:
             raise block.error("select", "at least one joint name", "name the joints that this controller drives")
         for key, value in (("name", output.name), ("controller.topic", output.channel.topic)):
-            if value in seen:
+            if (key, value) in taken:
                 path = block.path(key)
-                raise block.document.error(block.document.lines[path], path, repr(value), f"already taken by {seen[value]}",
-                                           "each output has its own name and topic")
-            seen[value] = block.key
+                raise block.document.error(
+                    block.document.lines[path],
+                    path,
+                    repr(value),
+                    f"already taken by {taken[key, value]}",
+                    "each output has its own name and topic",
+                )
+            taken[key, value] = block.key
         outputs.append(output)
     return tuple(outputs)
 
@@ -197,7 +238,9 @@ def _limits(root: Block, joints: tuple[str, ...]) -> Limits:
     for joint in ranges.nodes if ranges else ():
         lower, upper = ranges.numbers(joint, length=2, meaning="[lower, upper]", **_POSITION)
         if lower >= upper:
-            raise ranges.error(joint, f"[lower, upper] with lower < upper, found [{lower:g}, {upper:g}]", "swap or correct them")
+            raise ranges.error(
+                joint, f"[lower, upper] with lower < upper, found [{lower:g}, {upper:g}]", "swap or correct them"
+            )
         position[joint] = (lower, upper)
     return Limits(
         position=MappingProxyType(position),

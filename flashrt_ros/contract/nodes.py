@@ -1,7 +1,7 @@
 """YAML with line numbers: reads a text into nodes and hands out checked scalars, each error naming file, line and key.
 
-Owns the dialect: YAML 1.2 numbers and booleans in plain scalars, no aliases, no tags, no repeated keys. Knows nothing of
-what a contract means. Imports nothing of the package but errors.
+Owns the dialect: YAML 1.2 numbers and booleans in plain scalars, no aliases, no tags, no repeated keys. Knows nothing
+of what a contract means. Imports nothing of the package but errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass
 class Document:
-    """A text being read. lines: dotted key -> line number, filled as keys are met; list items are `key[0]`, `key[1]`."""
+    """A text being read. lines: dotted key -> line number, filled as keys are met; items of a list are `key[0]`, ..."""
 
     source: str
     lines: dict[str, int] = field(default_factory=dict)
@@ -46,38 +46,56 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node:
         mark = self.peek_event().start_mark
         if self.check_event(yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(problem="aliases (*name) are not allowed; write the value out", problem_mark=mark)
+            raise yaml.MarkedYAMLError(
+                problem="aliases (*name) are not allowed; write the value out", problem_mark=mark
+            )
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise yaml.MarkedYAMLError(problem=f"nested deeper than {MAX_DEPTH} levels", problem_mark=mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         if node.tag not in _TAGS:
-            raise yaml.MarkedYAMLError(problem=f"the tag {node.tag} is not allowed; write plain values", problem_mark=mark)
+            raise yaml.MarkedYAMLError(
+                problem=f"the tag {node.tag} is not allowed; write plain values", problem_mark=mark
+            )
         return node
 
 
 def compose(text: str, document: Document) -> yaml.MappingNode:
     """The root mapping of a YAML text. Raises ContractError for anything else."""
     if (size := len(text.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
-        raise document.error(1, "file", f"{size} bytes", f"at most {MAX_BYTES} bytes", "a contract is a page or two of YAML")
+        raise document.error(
+            1, "file", f"{size} bytes", f"at most {MAX_BYTES} bytes", "a contract is a page or two of YAML"
+        )
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = error.problem or error.context or "not YAML"
+        problem = ", ".join(words for words in (error.context, error.problem) if words)
         tab = "\\t" in problem or "tab" in problem
         way_out = "indent with spaces, not tabs" if tab else "mend the YAML there"
         raise document.error(mark.line + 1, "file", f"column {mark.column + 1}", problem, way_out) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise document.error(line, "file", f"character #x{ord(text[error.position]):04x}", "printable text only",
-                             "take the character out") from None
+        raise document.error(
+            line,
+            "file",
+            f"character #x{ord(text[error.position]):04x}",
+            "printable text only",
+            "take the character out",
+        ) from None
     if root is None or _is_null(root):
-        raise document.error(1, "file", "(empty)", "a mapping that begins with 'contract: 1'",
-                             "see config/color_servo.contract.yaml for a whole one")
+        raise document.error(
+            1,
+            "file",
+            "(empty)",
+            "a mapping that begins with 'contract: 1'",
+            "see config/color_servo.contract.yaml for a whole one",
+        )
     if not isinstance(root, yaml.MappingNode):
-        raise document.error(root, "file", shown(root), "a mapping that begins with 'contract: 1'", "write 'key: value' lines")
+        raise document.error(
+            root, "file", shown(root), "a mapping that begins with 'contract: 1'", "write 'key: value' lines"
+        )
     return root
 
 
@@ -114,11 +132,21 @@ class Block:
             name = name_node.value
             path = self.path(name)
             if name in self.nodes:
-                raise document.error(name_node, path, shown(value), f"given twice, first on line {document.lines[path]}",
-                                     "keep one of them")
+                raise document.error(
+                    name_node,
+                    path,
+                    shown(value),
+                    f"given twice, first on line {document.lines[path]}",
+                    "keep one of them",
+                )
             if allowed is not None and name not in allowed:
-                raise document.error(name_node, path, shown(value), f"unknown key; allowed here: {listed(allowed)}",
-                                     nearest(name, allowed))
+                raise document.error(
+                    name_node,
+                    path,
+                    shown(value),
+                    f"unknown key; allowed here: {listed(allowed)}",
+                    nearest(name, allowed),
+                )
             document.lines[path] = name_node.start_mark.line + 1
             self.nodes[name] = value
 
@@ -134,8 +162,11 @@ class Block:
         if name in self.nodes:
             return Block(self.document, self.path(name), self.nodes[name], allowed)
         if required:
-            raise self.error(name, f"a mapping with the keys {'of your choice' if allowed is None else listed(allowed)}",
-                             "add the block")
+            raise self.error(
+                name,
+                f"a mapping with the keys {'of your choice' if allowed is None else listed(allowed)}",
+                "add the block",
+            )
         return None
 
     def blocks(self, name: str, allowed: Sequence[str]) -> list[Block]:
@@ -146,14 +177,17 @@ class Block:
         self._number_items(name, node)
         return [Block(self.document, f"{self.path(name)}[{i}]", item, allowed) for i, item in enumerate(node.value)]
 
-    def text(self, name: str, default: T = REQUIRED, *, choices: Sequence[str] = (), pattern: str = "",
-             meaning: str = "text") -> str | T:
+    def text(
+        self, name: str, default: T = REQUIRED, *, choices: Sequence[str] = (), pattern: str = "", meaning: str = "text"
+    ) -> str | T:
         """A string: one of `choices` if they are given, matching `pattern` if that is (`meaning` says it in words)."""
         if name not in self.nodes:
             return self._default(name, default, listed(choices) if choices else meaning)
         return self._text(self.nodes[name], self.path(name), choices, pattern, meaning)
 
-    def texts(self, name: str, *, choices: Sequence[str] = (), pattern: str = "", meaning: str = "text") -> tuple[str, ...]:
+    def texts(
+        self, name: str, *, choices: Sequence[str] = (), pattern: str = "", meaning: str = "text"
+    ) -> tuple[str, ...]:
         """A list of different strings; absent: empty."""
         node = self.nodes.get(name)
         if node is None:
@@ -221,10 +255,13 @@ class Block:
 
     def _text(self, node: yaml.Node, path: str, choices: Sequence[str], pattern: str, meaning: str) -> str:
         if not isinstance(node, yaml.ScalarNode) or (_plain(node) and node.tag != _PREFIX + "str"):
-            raise self.document.error(node, path, shown(node), listed(choices) if choices else meaning,
-                                      "put it in quotes if text is meant")
+            raise self.document.error(
+                node, path, shown(node), listed(choices) if choices else meaning, "put it in quotes if text is meant"
+            )
         if choices and node.value not in choices:
-            raise self.document.error(node, path, shown(node), f"allowed: {listed(choices)}", nearest(node.value, choices))
+            raise self.document.error(
+                node, path, shown(node), f"allowed: {listed(choices)}", nearest(node.value, choices)
+            )
         if pattern and not re.fullmatch(pattern, node.value):
             raise self.document.error(node, path, shown(node), meaning, "spell it that way")
         return node.value

@@ -1,7 +1,7 @@
 """A verified pipeline as an SVG picture: the stage graph from left to right, above its schedule and worst-case ages.
 
-Owns the drawing; the words come from table.py, the places from layout.py. Writes SVG by hand: pure Python, imports nothing
-of the package outside contract/.
+Owns the drawing; the words come from table.py, the places from layout.py. Writes SVG by hand: pure Python, imports
+nothing of the package outside contract/.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from xml.sax.saxutils import escape
 
 from flashrt_ros.contract.age import paths, worst_ages
 from flashrt_ros.contract.closure import schedule
-from flashrt_ros.contract.layout import Box, Layout, layout
+from flashrt_ros.contract.layout import Box, layout
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 from flashrt_ros.contract.refresh import own_state
 from flashrt_ros.contract.spec import BufferSpec
 from flashrt_ros.contract.table import age_sum, ms, overlap, path_words, rate, rule
 
+FONTS = "Inter, DejaVu Sans, Helvetica, Arial, sans-serif"
 INK, MUTED, FAINT, EDGE, PAPER, ALARM = "#1f2933", "#5f6c7b", "#e4e9ee", "#8794a3", "#ffffff", "#b45309"
 # Kind of box -> fill, border, dashes of the border, radius of the corners.
 STYLES = {
@@ -42,18 +43,39 @@ class _Sheet:
     def _reach(self, x: float, y: float) -> None:
         self.right, self.bottom = max(self.right, x), max(self.bottom, y)
 
-    def text(self, x: float, y: float, words: str, size: int = 12, colour: str = INK, bold: bool = False,
-             anchor: str = "start") -> None:
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: int = 12,
+        colour: str = INK,
+        bold: bool = False,
+        anchor: str = "start",
+    ) -> None:
         weight = ' font-weight="600"' if bold else ""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>'
-                          f"{escape(words)}</text>")
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>'
+            f"{escape(words)}</text>"
+        )
         self._reach(x + (_width(words, size) if anchor == "start" else 0), y)
 
-    def rect(self, x: float, y: float, width: float, height: float, fill: str, stroke: str = "none", dash: str = "",
-             radius: float = 0) -> None:
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        stroke: str = "none",
+        dash: str = "",
+        radius: float = 0,
+    ) -> None:
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius}" fill="{fill}" '
-                          f'stroke="{stroke}" stroke-width="1.5"{dashes}/>')
+        self.parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius}" fill="{fill}" '
+            f'stroke="{stroke}" stroke-width="1.5"{dashes}/>'
+        )
         self._reach(x + width, y + height)
 
     def line(self, path: str, colour: str = EDGE, arrow: bool = False, width: float = 1.6) -> None:
@@ -65,8 +87,14 @@ def svg(pipeline: Pipeline) -> str:
     """The picture as the text of an SVG file; the same pipeline always gives the same text."""
     sheet, contract = _Sheet(), pipeline.contract
     sheet.text(MARGIN, 46, contract.policy.type, 22, bold=True)
-    sheet.text(MARGIN, 70, f"{contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; deadline "
-               f"{contract.deadline_ms:g} ms", 13, MUTED)
+    sheet.text(
+        MARGIN,
+        70,
+        f"{contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; deadline "
+        f"{contract.deadline_ms:g} ms",
+        13,
+        MUTED,
+    )
     top = 100.0
     for warning in pipeline.warnings:
         sheet.text(MARGIN, top - 8, f"Warning: {warning}", 13, ALARM, bold=True)
@@ -75,11 +103,17 @@ def svg(pipeline: Pipeline) -> str:
     right = _schedule(sheet, pipeline, MARGIN, bottom + 52)
     _ages(sheet, pipeline, right + 60, bottom + 52)
     size = f'width="{sheet.right + MARGIN:.0f}" height="{sheet.bottom + MARGIN:.0f}"'
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="Inter, DejaVu Sans, Helvetica, Arial, sans-serif">',
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M0 0.5 L8 4 L0 7.5 z" fill="{EDGE}"/></marker></defs>',
-        f'<rect width="100%" height="100%" fill="{PAPER}"/>', *sheet.parts, "</svg>", ""])
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONTS}">',
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" '
+            f'orient="auto"><path d="M0 0.5 L8 4 L0 7.5 z" fill="{EDGE}"/></marker></defs>',
+            f'<rect width="100%" height="100%" fill="{PAPER}"/>',
+            *sheet.parts,
+            "</svg>",
+            "",
+        ]
+    )
 
 
 def _width(words: str, size: int) -> float:
@@ -93,10 +127,21 @@ def _shape(buffer: BufferSpec) -> str:
 
 def _graph(sheet: _Sheet, pipeline: Pipeline, top: float) -> float:
     """Draws the graph; returns its lower edge."""
-    lines = {**{("input", b.name): _input_lines(pipeline, b) for b in pipeline.spec.buffers if b.kind == "input"},
-             **{(kind, s.name): _stage_lines(pipeline, s) for s in pipeline.stages for kind in ("stage", "overlapped", "action")},
-             **{("output", o.name): (o.channel.topic, f"{len(o.select)} joint{'s' * (len(o.select) > 1)}, a step per {o.step_ms:g} ms")
-                for o in pipeline.contract.outputs}}
+    lines = {
+        **{("input", b.name): _input_lines(pipeline, b) for b in pipeline.spec.buffers if b.kind == "input"},
+        **{
+            (kind, s.name): _stage_lines(pipeline, s)
+            for s in pipeline.stages
+            for kind in ("stage", "overlapped", "action")
+        },
+        **{
+            ("output", o.name): (
+                o.channel.topic,
+                f"{len(o.select)} joint{'s' * (len(o.select) > 1)}, a step per {o.step_ms:g} ms",
+            )
+            for o in pipeline.contract.outputs
+        },
+    }
 
     def size(kind: str, name: str) -> tuple[float, float]:
         longest = max(_width(name, 14), *(_width(line, 11) for line in lines[kind, name]))
@@ -105,16 +150,19 @@ def _graph(sheet: _Sheet, pipeline: Pipeline, top: float) -> float:
     def label(name: str) -> float:
         return max(_width(name, 12), _width(_shape(pipeline.buffers[name]), 10)) + 18
 
-    placed: Layout = layout(pipeline, size, label, MARGIN, top)
+    placed = layout(pipeline, size, label, MARGIN, top)
     for wire in placed.wires:
         middle = (wire.x0 + wire.x1) / 2
-        sheet.line(f"M{wire.x0:.1f} {wire.y0:.1f} C{middle:.1f} {wire.y0:.1f} {middle:.1f} {wire.y1:.1f} "
-                   f"{wire.x1:.1f} {wire.y1:.1f}", arrow=wire.arrow)
-    for left, right, y in (*placed.lanes, *placed.labels.values()):
+        sheet.line(
+            f"M{wire.x0:.1f} {wire.y0:.1f} C{middle:.1f} {wire.y0:.1f} {middle:.1f} {wire.y1:.1f} "
+            f"{wire.x1:.1f} {wire.y1:.1f}",
+            arrow=wire.arrow,
+        )
+    for name, left, right, y in placed.labels:
         sheet.line(f"M{left:.1f} {y:.1f} H{right:.1f}")
-    for name, (left, _, y) in placed.labels.items():
-        sheet.text(left + 9, y - 6, name, 12, INK, bold=True)
-        sheet.text(left + 9, y + 14, _shape(pipeline.buffers[name]), 10, MUTED)
+        if name is not None:
+            sheet.text(left + 9, y - 6, name, 12, INK, bold=True)
+            sheet.text(left + 9, y + 14, _shape(pipeline.buffers[name]), 10, MUTED)
     for box in placed.boxes:
         _box(sheet, box, lines[box.kind, box.name])
     return placed.bottom
@@ -174,8 +222,14 @@ def _schedule(sheet: _Sheet, pipeline: Pipeline, left: float, top: float) -> flo
                 fill, stroke, dash, _ = STYLES[kind]
                 length = TURN * min(stage.commit_after, turns - turn) - 4 if run.background else TURN * 0.55
                 sheet.rect(x0 + turn * TURN + 2, y + 6, length, ROW - 12, fill, stroke, dash and "4 3", 3)
-    sheet.text(x0 + turns * TURN / 2, y0 + ROW * len(pipeline.stages) + 34, f"decision, one per {ms(pipeline.period_ns)}", 11,
-               MUTED, anchor="middle")
+    sheet.text(
+        x0 + turns * TURN / 2,
+        y0 + ROW * len(pipeline.stages) + 34,
+        f"decision, one per {ms(pipeline.period_ns)}",
+        11,
+        MUTED,
+        anchor="middle",
+    )
     return max(x0 + turns * TURN, left + _width(caption, 11))
 
 

@@ -30,8 +30,8 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Align:
-    """strategy: `hold` (newest) or `asof` (newest not after `now`). timeline: which stamp counts, `header` or `receive`.
-    tolerance_ms: how far this input's stamp may lie from the newest stamp of the observation; None: any."""
+    """strategy: `hold` (newest) or `asof` (newest not after `now`). timeline: which stamp counts, `header` or
+    `receive`. tolerance_ms: how far this input's stamp may lie from the newest stamp of the observation; None: any."""
 
     strategy: str = "hold"
     timeline: str = "header"

@@ -34,8 +34,10 @@ def grids(pipeline: Pipeline) -> tuple[Grid, ...]:
 def text(pipeline: Pipeline) -> str:
     """The same as plain text in aligned columns, ending in a newline."""
     contract = pipeline.contract
-    lines = [f"{contract.policy.type}: {contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; "
-             f"deadline {contract.deadline_ms:g} ms"]
+    lines = [
+        f"{contract.policy.type}: {contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; "
+        f"deadline {contract.deadline_ms:g} ms"
+    ]
     for grid in grids(pipeline):
         widths = [max(len(row[i]) for row in (grid.header, *grid.rows)) for i in range(len(grid.header))]
         lines += ["", grid.title]
@@ -85,9 +87,18 @@ def age_sum(pipeline: Pipeline, path: Path) -> str:
 
 def _stages(pipeline: Pipeline) -> Grid:
     ages, fresh = worst_ages(pipeline), fresh_inputs(pipeline)
-    rows = tuple((
-        s.name, rule(s), rate(pipeline, s), overlap(s), ms(ages.get(s.writes[0])), ms(s.max_age_ns),
-        ", ".join(fresh[s.name]) or "none") for s in pipeline.stages)
+    rows = tuple(
+        (
+            s.name,
+            rule(s),
+            rate(pipeline, s),
+            overlap(s),
+            ms(ages.get(s.writes[0])),
+            ms(s.max_age_ns),
+            ", ".join(fresh[s.name]) or "none",
+        )
+        for s in pipeline.stages
+    )
     return Grid("Stages", ("stage", "runs", "rate", "overlap", "worst age", "max_age", "fresh observations"), rows)
 
 
@@ -105,8 +116,9 @@ def _plans(pipeline: Pipeline) -> Grid:
     if len(rare) > MOST_RARE_PLANS:
         rows.append((f"{len(rare) - MOST_RARE_PLANS} more such plans", "", ""))
     every = "every decision" if len(nominal) == 1 else f"every {len(nominal)} decisions"
-    return Grid(f"Plans (the schedule repeats {every}; otherwise: new text, a late commit, a skipped decision, an age over its bound)",
-                ("when", "foreground", "background"), tuple(rows))
+    otherwise = "new text, a late commit, a skipped decision, an age over its bound"
+    title = f"Plans (the schedule repeats {every}; otherwise: {otherwise})"
+    return Grid(title, ("when", "foreground", "background"), tuple(rows))
 
 
 def _turns(numbers: list[int], length: int) -> str:
@@ -127,6 +139,8 @@ def _ages(pipeline: Pipeline) -> Grid:
 
 def _live(pipeline: Pipeline) -> Grid:
     held = closure(pipeline)
-    rows = tuple((name, pipeline.buffers[name].kind, f"{b.dtype} {list(b.shape)}", str(b.nbytes))
-                 for name in (*held.buffers, *held.inputs) for b in [pipeline.buffers[name]])
+    rows = tuple(
+        (b.name, b.kind, f"{b.dtype} {list(b.shape)}", str(b.nbytes))
+        for b in (pipeline.buffers[name] for name in (*held.buffers, *held.inputs))
+    )
     return Grid("Live at a decision boundary", ("buffer", "kind", "holds", "bytes"), rows)

@@ -1,7 +1,7 @@
 """Joins a contract and a policy into a Pipeline, or refuses: nothing runs that has not passed here.
 
-Owns the refresh rules, the age bounds and the rates; the stage graph is judged in graph.py, topics and joints in
-binding.py. Pure Python; imports nothing of the package outside contract/.
+Owns the age bounds and the rates, which take the whole pipeline; the stage graph is judged in graph.py, the parts of
+the contract one by one in binding.py. Pure Python; imports nothing of the package outside contract/.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from dataclasses import replace
 from math import lcm
 from typing import Mapping
 
-from flashrt_ros.contract.age import hold, is_slow, timed_reads, watches, worst_ages
-from flashrt_ros.contract.binding import check_inputs, check_limits, check_outputs
+from flashrt_ros.contract.age import hold, is_slow, timed_reads, worst_ages
+from flashrt_ros.contract.binding import bind_stages, check_inputs, check_limits, check_outputs
 from flashrt_ros.contract.closure import steady_plans
-from flashrt_ros.contract.errors import ContractError, listed, nearest
+from flashrt_ros.contract.errors import ABSENT, ContractError, listed, nearest
 from flashrt_ros.contract.fresh import fresh_inputs
 from flashrt_ros.contract.graph import ordered
 from flashrt_ros.contract.pipeline import Pipeline, Stage
-from flashrt_ros.contract.refresh import own_state
-from flashrt_ros.contract.schema import Contract, Refresh
-from flashrt_ros.contract.spec import PolicySpec, StageSpec
+from flashrt_ros.contract.schema import Contract
+from flashrt_ros.contract.spec import PolicySpec
 
 LONGEST_HYPER_PERIOD = 1000  # decisions; a longer one could not be read, nor its plans be tried
 
@@ -31,13 +30,18 @@ def verify(contract: Contract, spec: PolicySpec, stage_ms: Mapping[str, float] |
     Raises ContractError, one line that names the place in the contract, for anything that could not run as written.
     """
     if contract.policy.type != spec.type:
-        raise ContractError.at(contract, "policy.type", contract.policy.type, f"the policy given is '{spec.type}'",
-                               "load the policy that the contract names")
+        raise ContractError.at(
+            contract,
+            "policy.type",
+            repr(contract.policy.type),
+            f"the policy given is '{spec.type}'",
+            "load the policy that the contract names",
+        )
     order = ordered(contract, spec)
     check_inputs(contract, spec)
     check_outputs(contract, spec)
     check_limits(contract, spec)
-    pipeline = Pipeline(contract, spec, _stages(contract, spec, order))
+    pipeline = Pipeline(contract, spec, bind_stages(contract, spec, order))
     _check_clock(pipeline)
     _check_ages(pipeline)
     warnings = [*_check_staleness(pipeline), *_short_chunks(pipeline)]
@@ -46,83 +50,65 @@ def verify(contract: Contract, spec: PolicySpec, stage_ms: Mapping[str, float] |
     return replace(pipeline, warnings=tuple(warnings))
 
 
-def _stages(contract: Contract, spec: PolicySpec, order: tuple[StageSpec, ...]) -> tuple[Stage, ...]:
-    rules = {r.stage: r for r in contract.refresh}
-    names = [s.name for s in spec.stages]
-    for name in rules:
-        if name not in names:
-            raise ContractError.at(contract, f"stages.{name}", name, f"the policy '{spec.type}' has the stages {listed(names)}",
-                                   nearest(name, names))
-    for name in names:
-        if name not in rules:
-            raise ContractError.at(contract, f"stages.{name}", None, f"the policy '{spec.type}' has this stage",
-                                   f"add '{name}: {{}}' if it just follows what it reads")
-    return tuple(_stage(contract, spec, stage, rules[stage.name]) for stage in order)
-
-
-def _stage(contract: Contract, spec: PolicySpec, stage: StageSpec, rule: Refresh) -> Stage:
-    key = f"stages.{stage.name}"
-    followable = [b for b in stage.reads if b not in own_state(stage)]
-    for i, buffer in enumerate(rule.on_change):
-        if buffer not in followable:
-            raise ContractError.at(contract, f"{key}.on_change[{i}]", buffer,
-                                   f"the stage reads {listed(followable)}", nearest(buffer, followable))
-    if stage.name == spec.action:
-        if rule.every not in (None, 1):
-            raise ContractError.at(contract, f"{key}.every", rule.every, "the action runs at every decision",
-                                   "write 1, and lower decision.rate_hz if it is too much")
-        if rule.on_change:
-            raise ContractError.at(contract, f"{key}.on_change", listed(rule.on_change), "the action runs at every decision",
-                                   "take it out")
-        if rule.commit_after is not None:
-            raise ContractError.at(contract, f"{key}.overlap", f"commit_after {rule.commit_after}",
-                                   "the action runs in the foreground", "overlap a stage before it")
-    if rule.commit_after is not None and rule.every is not None and rule.commit_after > rule.every:
-        raise ContractError.at(contract, f"{key}.overlap.commit_after", rule.commit_after,
-                               f"at most every = {rule.every}: a run must land before the next one starts",
-                               "lower commit_after or raise every")
-    return Stage(stage.name, stage.reads, stage.writes, 1 if stage.name == spec.action else rule.every,
-                 rule.on_change, rule.max_age_ns, rule.commit_after)
-
-
 def _check_clock(pipeline: Pipeline) -> None:
     contract = pipeline.contract
     period_ms = pipeline.period_ns / 1e6
     if contract.deadline_ns > contract.period_ns:
-        raise ContractError.at(contract, "decision.deadline_ms", f"{contract.deadline_ms:g} ms",
-                               f"at most the period, {period_ms:g} ms at {contract.rate_hz:g} Hz",
-                               "lower the deadline or decision.rate_hz")
+        raise ContractError.at(
+            contract,
+            "decision.deadline_ms",
+            f"{contract.deadline_ms:g} ms",
+            f"at most the period, {period_ms:g} ms at {contract.rate_hz:g} Hz",
+            "lower the deadline or decision.rate_hz",
+        )
     counts = {s.name: s.every or s.commit_after or 1 for s in pipeline.stages}
     if (length := lcm(*counts.values())) > LONGEST_HYPER_PERIOD:
         rates = listed(f"{name} {n}" for name, n in counts.items() if n > 1)
-        raise ContractError.at(contract, "stages", rates, f"the schedule repeats after {length} decisions, at most "
-                               f"{LONGEST_HYPER_PERIOD} are allowed", "choose rates that divide each other")
+        raise ContractError.at(
+            contract,
+            "stages",
+            rates,
+            f"the schedule repeats after {length} decisions, at most {LONGEST_HYPER_PERIOD} are allowed",
+            "choose rates that divide each other",
+        )
 
 
 def _check_ages(pipeline: Pipeline) -> None:
     ages = worst_ages(pipeline)
     for stage in pipeline.stages:
-        key, bound = f"stages.{stage.name}.max_age_ms", stage.max_age_ns
-        timed = timed_reads(pipeline, stage)
-        if bound is not None and not timed:
-            raise ContractError.at(pipeline.contract, key, f"{bound / 1e6:g} ms", "nothing that the stage reads ever ages",
-                                   "take it out")
+        key, timed = f"stages.{stage.name}.max_age_ms", timed_reads(pipeline, stage)
         for buffer in timed:
-            held = hold(stage, buffer)
-            if bound is None:
-                if held != 0:
-                    raise ContractError.at(pipeline.contract, key, None,
-                                           f"a path from {listed(_origins(pipeline, buffer))} to the action has no age bound "
-                                           f"here, where '{buffer}' can be held", _bound_hint(pipeline, ages[buffer], held))
-                continue
-            # A stage that only max_age_ms refreshes must at least be able to land within it.
-            decisions = stage.commit_after or 0 if held is None else held
-            worst = ages[buffer] + decisions * pipeline.period_ns
-            if worst > bound:
-                raise ContractError.at(pipeline.contract, key, f"{bound / 1e6:g} ms",
-                                       f"the worst-case age is {worst / 1e6:g} ms: '{buffer}' {ages[buffer] / 1e6:g} ms + "
-                                       f"{decisions} decisions of {pipeline.period_ns / 1e6:g} ms",
-                                       f"allow {worst / 1e6:g} ms, refresh more often, or lower the input's max_age_ms")
+            if stage.max_age_ns is not None:
+                _check_bound(pipeline, stage, buffer, ages[buffer])
+            elif (held := hold(stage, buffer)) != 0:
+                origins = listed(_origins(pipeline, buffer))
+                raise ContractError.at(
+                    pipeline.contract,
+                    key,
+                    ABSENT,
+                    f"a path from {origins} to the action has no age bound here, where '{buffer}' can be held",
+                    _bound_hint(pipeline, ages[buffer], held),
+                )
+        if stage.max_age_ns is not None and not timed:
+            found = f"{stage.max_age_ns / 1e6:g} ms"
+            raise ContractError.at(pipeline.contract, key, found, "nothing that the stage reads ages", "take it out")
+
+
+def _check_bound(pipeline: Pipeline, stage: Stage, buffer: str, age_ns: int) -> None:
+    """Refuses a max_age_ms that the stage's rule can't keep for one of its reads, which may be age_ns old."""
+    held = hold(stage, buffer)
+    if held is None:  # only max_age_ms refreshes it; then a run must at least be able to land within it
+        held = stage.commit_after or 0
+    worst = age_ns + held * pipeline.period_ns
+    if worst > stage.max_age_ns:
+        raise ContractError.at(
+            pipeline.contract,
+            f"stages.{stage.name}.max_age_ms",
+            f"{stage.max_age_ns / 1e6:g} ms",
+            f"the worst-case age is {worst / 1e6:g} ms: '{buffer}' {age_ns / 1e6:g} ms + {held} decisions of "
+            f"{pipeline.period_ns / 1e6:g} ms",
+            f"allow {worst / 1e6:g} ms, refresh more often, or lower the input's max_age_ms",
+        )
 
 
 def _bound_hint(pipeline: Pipeline, age_ns: int, held: int | None) -> str:
@@ -146,61 +132,96 @@ def _check_staleness(pipeline: Pipeline) -> list[str]:
     slow = [s for s in pipeline.stages if is_slow(s)]
     if not slow:
         return []
-    name = slow[0].name
+    key, value = _what_slows(slow[0])
     if not fresh_inputs(pipeline)[spec.action]:
-        raise ContractError.at(contract, f"stages.{name}", _rule(slow[0]),
-                               f"no observation reaches '{spec.action}' past the slower stage: action-only resamples the same belief",
-                               "let every stage run at each decision: {every: 1} or {}")
+        raise ContractError.at(
+            contract,
+            key,
+            value,
+            f"no observation reaches '{spec.action}' past the slower stage: action-only resamples the same belief",
+            "let every stage run at each decision: {every: 1} or {}",
+        )
     if spec.trained_stale:
         return []
     if not contract.policy.allow_stale:
-        raise ContractError.at(contract, f"stages.{name}", _rule(slow[0]),
-                               f"the policy '{spec.type}' was not trained to act on stages older than its action",
-                               "write {} or {every: 1}, or set policy.allow_stale: true after judging it by closed-loop success")
-    return [f"allow_stale: '{spec.type}' was not trained for stages older than its action, and runs "
-            f"{listed(s.name for s in slow)} below 1:1"]
+        raise ContractError.at(
+            contract,
+            key,
+            value,
+            f"the policy '{spec.type}' was not trained to act on stages older than its action",
+            "write {} or {every: 1}, or set policy.allow_stale: true after judging it by closed-loop success",
+        )
+    return [
+        f"allow_stale: '{spec.type}' was not trained for stages older than its action, and runs "
+        f"{listed(s.name for s in slow)} below 1:1"
+    ]
 
 
-def _rule(stage: Stage) -> str:
-    parts = [f"every {stage.every}" * (stage.every is not None), f"on_change {listed(stage.on_change)}" * bool(stage.on_change),
-             f"commit_after {stage.commit_after}" * (stage.commit_after is not None)]
-    return ", ".join(p for p in parts if p)
+def _what_slows(stage: Stage) -> tuple[str, str]:
+    """The key of a slow stage's rule that makes it slow, and its value."""
+    key = f"stages.{stage.name}"
+    if stage.every not in (None, 1):
+        return f"{key}.every", str(stage.every)
+    if stage.commit_after is not None:
+        return f"{key}.overlap.commit_after", str(stage.commit_after)
+    return f"{key}.on_change", listed(stage.on_change)
 
 
 def _short_chunks(pipeline: Pipeline) -> list[str]:
     """Warns when a chunk may end before the next one can be there."""
     steps = pipeline.buffers[pipeline.spec.chunk].shape[0]
     needed = pipeline.period_ns + pipeline.contract.deadline_ns
-    return [f"output '{o.name}': a chunk of {steps} steps lasts {(steps - 1) * o.step_ms:g} ms, less than period + deadline "
-            f"({needed / 1e6:g} ms): the arm stops between chunks"
-            for o in pipeline.contract.outputs if (steps - 1) * o.step_ns + o.offset_ns < needed]
+    return [
+        f"output '{o.name}': a chunk of {steps} steps lasts {(steps - 1) * o.step_ms:g} ms, less than period + "
+        f"deadline ({needed / 1e6:g} ms): the arm stops between chunks"
+        for o in pipeline.contract.outputs
+        if (steps - 1) * o.step_ns + o.offset_ns < needed
+    ]
 
 
 def _check_times(pipeline: Pipeline, stage_ms: Mapping[str, float]) -> None:
     contract = pipeline.contract
     for name in stage_ms:
         if name not in pipeline.stage:
-            raise ContractError.at(contract, f"stages.{name}", f"{stage_ms[name]:g} ms", "a time was given for an unknown stage",
-                                   nearest(name, pipeline.stage))
+            raise ContractError.at(
+                contract,
+                f"stages.{name}",
+                f"{stage_ms[name]:g} ms",
+                "a time was given for an unknown stage",
+                nearest(name, pipeline.stage),
+            )
     for stage in pipeline.stages:
         key = f"stages.{stage.name}"
         if stage.name not in stage_ms:
-            raise ContractError.at(contract, key, None, "no time was measured for this stage", "measure it with the others")
+            raise ContractError.at(
+                contract, key, ABSENT, "no time was measured for this stage", "measure it with the others"
+            )
         if stage.commit_after is not None:
             room_ms = stage.commit_after * pipeline.period_ns / 1e6
             if stage_ms[stage.name] > room_ms:
-                raise ContractError.at(contract, f"{key}.overlap.commit_after", stage.commit_after,
-                                       f"the stage takes {stage_ms[stage.name]:g} ms, {stage.commit_after} decisions last {room_ms:g} ms",
-                                       "raise commit_after, or lower decision.rate_hz")
-    # The first decision, and a stage that runs late commits out of age, may overrun: that is counted at run time. But
-    # where max_age_ms is all that refreshes a stage, it expires by plan.
-    expiring = [s.name for s in pipeline.stages if s.max_age_ns is not None
-                and any(hold(s, b) is None for b in timed_reads(pipeline, s))]
+                raise ContractError.at(
+                    contract,
+                    f"{key}.overlap.commit_after",
+                    str(stage.commit_after),
+                    f"the stage takes {stage_ms[stage.name]:g} ms, {stage.commit_after} decisions last {room_ms:g} ms",
+                    "raise commit_after, or lower decision.rate_hz",
+                )
+    # The first decision runs everything, and a stage whose commits came late runs in the foreground: both are judged at
+    # run time. But where max_age_ms is all that refreshes a stage, it expires by plan.
+    expiring = [
+        s.name
+        for s in pipeline.stages
+        if s.max_age_ns is not None and any(hold(s, b) is None for b in timed_reads(pipeline, s))
+    ]
     for plan in steady_plans(pipeline, expiring):
         names = [s.name for s in pipeline.stages if (s.name, False) in plan]
         total = sum(stage_ms[n] for n in names)
         if total > contract.deadline_ms:
             parts = " + ".join(f"{n} {stage_ms[n]:g}" for n in names)
-            raise ContractError.at(contract, "decision.deadline_ms", f"{contract.deadline_ms:g} ms",
-                                   f"a plan takes {total:g} ms in the foreground ({parts})",
-                                   "overlap or split its slowest stage, or raise the deadline")
+            raise ContractError.at(
+                contract,
+                "decision.deadline_ms",
+                f"{contract.deadline_ms:g} ms",
+                f"a plan takes {total:g} ms in the foreground ({parts})",
+                "overlap or split its slowest stage, or raise the deadline",
+            )

@@ -230,7 +230,7 @@ class Engine:
 
     def _fill_plausible_inputs(self) -> None:
         for declared in self.pipeline.contract.inputs:
-            if declared.default is not None:
+            if declared.default:  # "" means that there is no instruction yet
                 self.buffers.fill(declared.name, self.policy.encode_text(declared.default))
 
     def _measure(self, stage: Stage) -> float:

@@ -202,7 +202,8 @@ class Intake:
 
 
 def _too_old(slot: Slot, stamp_ns: int | None, now_ns: int) -> bool:
-    return slot.declared.max_age_ns is not None and stamp_ns is not None and now_ns - stamp_ns > slot.declared.max_age_ns
+    max_age_ns = slot.declared.max_age_ns
+    return max_age_ns is not None and stamp_ns is not None and now_ns - stamp_ns > max_age_ns
 
 
 def _ages(what: str, age_ns: int, slot: Slot) -> str:

@@ -15,6 +15,9 @@ bin was located, [9-11] the centre of its foot (m).
 
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Mapping
 
@@ -56,9 +59,14 @@ class ColorServo(Policy):
             _write(writes["chunk"], act(_read(reads["belief"]), _read(reads["joints"])))
 
     def encode_text(self, text: str) -> np.ndarray:
-        """uint8 [64]: UTF-8, padded with zeros. Raises TaskError for a text that is no instruction, or too long."""
+        """uint8 [64]: UTF-8, padded with zeros. Blank text is no instruction: all zeros, and the arm stays.
+
+        Raises TaskError for any other text that is no instruction, or too long.
+        """
+        text = text.strip()
         try:
-            parse(text)
+            if text:
+                parse(text)
         except InstructionError as error:
             raise TaskError(str(error)) from error
         data = text.encode()
@@ -67,10 +75,16 @@ class ColorServo(Policy):
         return np.frombuffer(data.ljust(TEXT_BYTES, b"\0"), dtype=np.uint8).copy()
 
     def weights_digest(self) -> str:
-        """There are no weights: the tuned constants of the modules that decide."""
-        modules = (color_servo_spec, color_tokens, pick_servo, tabletop_arm, tabletop_cell)
-        constants = {**{m.__name__: _constants(vars(m)) for m in modules}, __name__: _constants(globals())}
-        return sha256(repr(constants).encode()).hexdigest()
+        """There are no weights; what is tuned are the constants of the modules that decide."""
+        modules = (color_servo_spec, color_tokens, pick_servo, tabletop_arm, tabletop_cell, sys.modules[__name__])
+        constants = {m.__name__: {k: v for k, v in vars(m).items() if k.isupper()} for m in modules}
+        text = json.dumps(constants, sort_keys=True, default=lambda v: v.tolist() if isinstance(v, np.ndarray) else asdict(v))
+        return sha256(text.encode()).hexdigest()
+
+
+def load(choice: PolicyChoice, device: str = "cpu") -> ColorServo:
+    """The policy of a contract's choice. Raises PolicyChoiceError for a checkpoint or precision that it does not have."""
+    return ColorServo(choice, device)
 
 
 def fuse(tokens: np.ndarray, task: bytes) -> np.ndarray:
@@ -176,11 +190,6 @@ def _bin(tokens: np.ndarray, offset: np.ndarray, instruction: Instruction) -> tu
     # An arm in front of it shifts the mean of what is seen; the places are known.
     x, y = np.clip(slot[5:7] + offset - (BIN_X, BIN_Y[place]), -BIN_JITTER, BIN_JITTER) + (BIN_X, BIN_Y[place])
     return float(x), float(y), float(slot[COLOURS.index(instruction.colour)])
-
-
-def _constants(names: Mapping[str, object]) -> dict[str, object]:
-    """The upper-case names of a module, arrays as lists."""
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in sorted(names.items()) if k.isupper()}
 
 
 def _read(tensor: torch.Tensor) -> np.ndarray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flashrt_ros.contract.schema import PolicyChoice
 from flashrt_ros.contract.spec import BufferSpec, PolicySpec, StageSpec
-from flashrt_ros.errors import FlashRTError
+from flashrt_ros.policies import PolicyChoiceError
 from flashrt_ros.policies.tabletop_arm import JOINTS
 
 IMAGE = 96  # pixels, both ways
@@ -17,13 +17,13 @@ STEP_S = 0.02  # between the chunk's rows
 
 
 def spec(choice: PolicyChoice) -> PolicySpec:
-    """The declaration. Raises FlashRTError for a checkpoint or precision: there are no weights to choose."""
+    """The declaration. Raises PolicyChoiceError for a checkpoint or precision: there are no weights to choose."""
     if choice.checkpoint != "builtin":
-        raise FlashRTError(
+        raise PolicyChoiceError(
             f"policy.checkpoint is {choice.checkpoint!r}; color_servo has no weights, allowed is 'builtin': leave it out"
         )
     if choice.precision != "fp32":
-        raise FlashRTError(f"policy.precision is {choice.precision!r}; color_servo computes in 'fp32' only: leave it out")
+        raise PolicyChoiceError(f"policy.precision is {choice.precision!r}; color_servo computes in 'fp32' only: leave it out")
     return PolicySpec(
         type="color_servo",
         buffers=(

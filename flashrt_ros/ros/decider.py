@@ -106,13 +106,14 @@ class Decider:
     def _loop(self) -> None:
         while True:
             with self._turn:
-                # The timeout covers a clock that stands still or jumps while nobody wakes us.
-                self._turn.wait_for(lambda: self._stopping or self._elapsed() > self._index, timeout=0.5)
+                # Another index: a later decision, or an earlier one because the clock has jumped back. The timeout covers a
+                # jump by which the timer that wakes us was set back, too.
+                self._turn.wait_for(lambda: self._stopping or self._elapsed() != self._index, timeout=0.5)
                 if self._stopping:
                     return
                 self._handle_jump_and_reset()
                 index = self._elapsed()
-                if index <= self._index:
+                if index == self._index:
                     continue
                 skipped, self._index = index - self._index - 1, index
                 epoch, task = self.session.epoch, self.task
@@ -139,7 +140,7 @@ class Decider:
 
     def _handle_jump_and_reset(self) -> None:
         now_ns = self._now_ns()
-        if now_ns < self._start_ns + self._index * self.pipeline.period_ns:
+        if self._elapsed() < self._index:
             self._start_ns, self._index = now_ns, -1
             self.intake.clear_after(now_ns)
             self.engine.reset()

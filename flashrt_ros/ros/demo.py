@@ -92,8 +92,14 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
     reset = recorder.create_client(ResetWorld, "sim/reset")
     forget = recorder.create_client(Trigger, "policy/reset")
 
+    def check() -> None:
+        nodes.check()
+        status = recorder.status
+        if status is not None and status.state == PipelineStatus.INACTIVE and status.reason:
+            raise DemoError(f"the policy {status.reason}")
+
     def expect(predicate, timeout_s: float, what: str) -> None:
-        if not recorder.wait(predicate, timeout_s, nodes.check):
+        if not recorder.wait(predicate, timeout_s, check):
             status = recorder.status
             raise DemoError(f"waited {timeout_s:.0f} s for {what}; the policy says: "
                             f"{(status.reason or 'nothing') if status else 'nothing at all'}")

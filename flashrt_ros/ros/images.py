@@ -143,7 +143,7 @@ def _decompress(message: Any, name: str) -> tuple[np.ndarray, int | None]:
             f"input '{name}': {len(data)} bytes of {codec} without a frame header; allowed: a complete file. "
             "Check the transport (best effort drops fragments of large messages)"
         )
-    height, width, bits, whole = header
+    height, width, bits = header
     _bound(height, width, height * width * 3, name)
     if bits != 8:
         raise ImageError(
@@ -151,7 +151,8 @@ def _decompress(message: Any, name: str) -> tuple[np.ndarray, int | None]:
             "Subscribe to the camera's colour topic"
         )
     pixels = None
-    if whole:  # OpenCV completes a picture that breaks off with grey rows and only prints a warning
+    # OpenCV 4 completes a jpeg that breaks off with grey rows. Cameras pad frames with zeros after the end marker.
+    if codec == PNG or bytes(data).rstrip(b"\0").endswith(b"\xff\xd9"):
         try:
             # Without the flag, a camera's EXIF tag would turn the picture.
             pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
@@ -194,8 +195,8 @@ def _parse_format(text: str, name: str) -> tuple[str, bool]:
     )
 
 
-def _jpeg_header(data: memoryview) -> tuple[int, int, int, bool] | None:
-    """(height, width, bits per sample, ends as a whole file), from the first frame header (ITU-T T.81, annex B)."""
+def _jpeg_header(data: memoryview) -> tuple[int, int, int] | None:
+    """(height, width, bits per sample), from the first frame header (ITU-T T.81, annex B)."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
@@ -203,19 +204,18 @@ def _jpeg_header(data: memoryview) -> tuple[int, int, int, bool] | None:
             at += 1
         elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = int.from_bytes(data[at + 5 : at + 7], "big"), int.from_bytes(data[at + 7 : at + 9], "big")
-            # Cameras pad frames with zeros after the end-of-image marker.
-            return height, width, data[at + 4], bytes(data).rstrip(b"\0").endswith(b"\xff\xd9")
+            return height, width, data[at + 4]
         else:
             at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     return None
 
 
-def _png_header(data: memoryview) -> tuple[int, int, int, bool] | None:
-    """(height, width, bits per sample, ends as a whole file), from the IHDR chunk. Below 8 bits counts as 8."""
+def _png_header(data: memoryview) -> tuple[int, int, int] | None:
+    """(height, width, bits per sample), from the IHDR chunk. Below 8 bits counts as 8, as OpenCV expands it."""
     if len(data) < 33 or data[12:16] != b"IHDR":
         return None
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-    return height, width, max(8, data[24]), data[-12:] == b"\0\0\0\0IEND\xaeB`\x82"
+    return height, width, max(8, data[24])
 
 
 def _bound(height: int, width: int, size: int, name: str) -> None:

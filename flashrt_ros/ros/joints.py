@@ -87,13 +87,12 @@ class JointSelector:
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
             selected = (out * self._scale).astype(np.float32)
         if not np.isfinite(selected).all():
-            bad = ", ".join(f"{entry} = {v}" for entry, v in zip(self._select, out) if not np.isfinite(np.float32(v)))
+            bad = ", ".join(f"{self._select[i]} = {out[i]}" for i in np.flatnonzero(~np.isfinite(selected)))
             raise JointError(f"input '{self._name}': {bad}; allowed: finite values. Check the encoder and its driver")
         return selected
 
     def _map(self, names: list[str]) -> None:
-        """Find the selected joints among a message's names; on an error the old map is forgotten."""
-        self._names = None
+        """Find the selected joints among a message's names; on an error the map of other names stays."""
         index = {name: i for i, name in enumerate(names)}
         missing = [joint for joint in self._joints if joint not in index]
         if missing:

@@ -48,7 +48,7 @@ class PolicyNode(ManagedNode):
         self._status = self.create_publisher(PipelineStatus, "~/status", LATCHED)
         self._epoch = self.create_publisher(PipelineEpoch, "pipeline_epoch", LATCHED)
         self._chunks = self.create_publisher(ActionChunk, "action_chunk", RELIABLE)
-        self.create_subscription(ExecutionState, "execution_state", self._cursors.append, qos_profile_sensor_data)
+        self.create_subscription(ExecutionState, "execution_state", lambda state: self._cursors.append(state), qos_profile_sensor_data)
         self.create_service(SetTask, "~/set_task", self._on_set_task)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_timer(1.0, self._publish_status)

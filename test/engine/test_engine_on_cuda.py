@@ -47,6 +47,7 @@ def test_streams_change_no_bit(data):
 
 
 def test_cpu_and_cuda_follow_the_same_schedule_and_agree_to_rounding():
+    """What is tuned at a desk must be what runs on the robot; only rounding may differ between devices."""
     pipeline = vla()
     cpu, cuda = (Engine(pipeline, DagPolicy(pipeline.spec), device) for device in ("cpu", "cuda"))
     cuda.warm_up()
@@ -59,7 +60,7 @@ def test_cpu_and_cuda_follow_the_same_schedule_and_agree_to_rounding():
 
 
 def test_a_slow_background_stage_neither_delays_the_action_nor_commits_early():
-    """The action returns while vision is still running; vision's result comes at the first boundary where it is done."""
+    """The action returns while vision still runs; vision's result comes at the first boundary where it is done."""
     pipeline = vla(every=2, commit_after=1)
     engine = Engine(pipeline, SlowPolicy(pipeline.spec), "cuda", background="thread")
     engine.warm_up()
@@ -75,6 +76,7 @@ def test_a_slow_background_stage_neither_delays_the_action_nor_commits_early():
 
 
 def test_deciding_allocates_no_buffer_on_the_device():
+    """An allocation can synchronise the device; the caching allocator must have reached its steady state."""
     pipeline = vla()
     engine = Engine(pipeline, DagPolicy(pipeline.spec), "cuda", background="thread")
     engine.warm_up()
@@ -91,6 +93,7 @@ def test_deciding_allocates_no_buffer_on_the_device():
 
 
 def test_a_failing_stage_leaves_state_and_engine_whole():
+    """Copies and undo run on the action's stream: the order that saves the state on a CPU must hold there."""
     pipeline = vla(every=1, commit_after=None)
     engine, sound = (Engine(pipeline, FailingPolicy(pipeline.spec), "cuda") for _ in range(2))
     for k in range(2):

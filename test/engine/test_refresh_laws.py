@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from flashrt_ros.engine.engine import Engine
 
 
+def by_ident(name: str, ident: int, stamp_ns: int) -> np.ndarray:
+    return content(name, ident)
+
+
 @given(st.data())
 def test_with_unchanged_inputs_any_schedule_gives_what_refreshing_everything_gives(data):
     """The licence for selective refresh: for pure stages it changes when work is done, never its result."""
@@ -38,7 +42,7 @@ def test_the_engine_equals_a_naive_interpreter_of_the_rules(data):
     pipeline = data.draw(pipelines())
     policy = DagPolicy(pipeline.spec)
     engine, reference = Engine(pipeline, policy), Reference(pipeline, policy)
-    for step, seen in observations(pipeline, data.draw(schedules(pipeline)), lambda name, ident, _: content(name, ident)):
+    for step, seen in observations(pipeline, data.draw(schedules(pipeline)), by_ident):
         if step.reset:
             engine.reset()
             reference.reset()
@@ -59,7 +63,7 @@ def test_versions_never_fall_and_no_returned_decision_is_over_age(data):
     pipeline = data.draw(pipelines())
     engine = Engine(pipeline, DagPolicy(pipeline.spec))
     before = dict(engine.buffers.versions)
-    for step, seen in observations(pipeline, data.draw(schedules(pipeline)), lambda name, ident, _: content(name, ident)):
+    for step, seen in observations(pipeline, data.draw(schedules(pipeline)), by_ident):
         if step.reset:
             engine.reset()
         decision = engine.decide(seen)

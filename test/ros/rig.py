@@ -59,7 +59,7 @@ class Rig:
                                        (PipelineStatus, "policy/status", self.statuses, LATCHED),
                                        (PipelineEpoch, "pipeline_epoch", self.epochs, LATCHED),
                                        (JointTrajectory, "arm_controller/joint_trajectory", self.trajectories, RELIABLE)):
-            self.robot.create_subscription(kind, topic, kept.append, qos)
+            self.robot.create_subscription(kind, topic, lambda message, kept=kept: kept.append(message), qos)
         self.chunk_topic = self.robot.create_publisher(ActionChunk, "action_chunk", RELIABLE)
 
     def __enter__(self):

@@ -35,7 +35,8 @@ def test_an_error_inside_gives_the_domain_back(tmp_path):
 
 def test_another_process_holds_its_claim_until_it_dies(tmp_path):
     """Also when it is killed: a lock that needs tidying up would use the domains up one crash after another."""
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         theirs = int(holder.stdout.readline())
         with dds.claim_domain(tmp_path) as ours:
             assert ours != theirs

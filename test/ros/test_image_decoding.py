@@ -12,13 +12,19 @@ from flashrt_ros.ros.images import ENCODINGS, decode
 
 SIDES = st.integers(1, 24)
 # BT.601, limited range (ITU-R BT.601, 8 bits): Y, U, V of the pure colours.
-YUV = {(0, 0, 0): (16, 128, 128), (255, 255, 255): (235, 128, 128), (255, 0, 0): (81, 90, 240), (0, 0, 255): (41, 240, 110)}
+YUV = {
+    (0, 0, 0): (16, 128, 128),
+    (255, 255, 255): (235, 128, 128),
+    (255, 0, 0): (81, 90, 240),
+    (0, 0, 255): (41, 240, 110),
+}
+BAYER = ("rggb", "bggr", "gbrg", "grbg")
 
 
 @given(st.sampled_from(sorted(ENCODE)), st.sampled_from(sorted(CONTAINERS)), SIDES, SIDES, st.integers(0, 7),
        st.integers(0, 1), st.integers(0, 2**32 - 1))
 def test_any_encoding_step_and_flag_decodes_to_the_same_picture(encoding, container, height, width, padding, big, seed):
-    """Row padding, the endianness flag (8-bit samples have no byte order) and the buffer's type never change a pixel."""
+    """Row padding, the endianness flag (8-bit samples have no byte order) and the buffer's type change no pixel."""
     rgb = picture(seed, height, width, grey=encoding == "mono8")
     pixels = ENCODE[encoding](rgb, picture(seed + 1, height, width)[..., :1])
     message = raw(pixels, encoding, padding, big, container)
@@ -54,7 +60,8 @@ def test_an_rgb8_image_of_the_right_size_is_not_copied():
         assert np.shares_memory(decoded, np.frombuffer(message.data, np.uint8))
 
 
-@pytest.mark.parametrize("encoding, order", [("uyvy", "UYVY"), ("yuv422", "UYVY"), ("yuyv", "YUYV"), ("yuv422_yuy2", "YUYV")])
+@pytest.mark.parametrize(
+    "encoding, order", [("uyvy", "UYVY"), ("yuv422", "UYVY"), ("yuyv", "YUYV"), ("yuv422_yuy2", "YUYV")])
 @pytest.mark.parametrize("colour", sorted(YUV))
 def test_yuv_names_give_the_byte_order_of_their_fourcc(encoding, order, colour):
     """Two orders are in use under four names; taken for one another they give plausible pictures in wrong colours."""
@@ -67,7 +74,7 @@ def test_yuv_names_give_the_byte_order_of_their_fourcc(encoding, order, colour):
     np.testing.assert_allclose(decoded.astype(int), np.broadcast_to(colour, (4, 6, 3)), atol=2)
 
 
-@pytest.mark.parametrize("pattern", ["rggb", "bggr", "gbrg", "grbg"])
+@pytest.mark.parametrize("pattern", BAYER)
 def test_bayer_names_give_the_pattern_of_the_first_two_rows(pattern):
     """OpenCV names patterns by another corner than ROS does; a mosaic of one colour shows which one was taken."""
     colour = {"r": 200, "g": 100, "b": 50}
@@ -78,5 +85,4 @@ def test_bayer_names_give_the_pattern_of_the_first_two_rows(pattern):
 
 def test_every_accepted_encoding_is_pinned_here():
     """An encoding that is added to the codec without a reference in this file would be a guess."""
-    pinned = set(ENCODE) | {"uyvy", "yuv422", "yuyv", "yuv422_yuy2"} | {f"bayer_{p}8" for p in ("rggb", "bggr", "gbrg", "grbg")}
-    assert set(ENCODINGS) == pinned
+    assert set(ENCODINGS) == {*ENCODE, "uyvy", "yuv422", "yuyv", "yuv422_yuy2", *(f"bayer_{p}8" for p in BAYER)}

@@ -65,6 +65,7 @@ def test_an_image_arrives_bit_for_bit_over_dds(monkeypatch):
             rclpy.shutdown(context=context)
     message = received[0]
     assert message.data == array("B", picture(7, 480, 640).tobytes())
-    assert (message.header.frame_id, message.header.stamp.sec, message.header.stamp.nanosec) == ("camera_optical", 12, 34)
+    stamp = message.header.stamp
+    assert (message.header.frame_id, stamp.sec, stamp.nanosec) == ("camera_optical", 12, 34)
     decoded = images.decode(message, ImageSpec(size=(480, 640), resize="exact"), "scene")
     np.testing.assert_array_equal(decoded, picture(7, 480, 640))

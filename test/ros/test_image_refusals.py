@@ -1,5 +1,5 @@
-"""Pins that a raw image which is not the picture it claims to be is refused, by name, with the way out: a policy that is
-fed a guessed picture moves a robot."""
+"""Pins that a raw image which is not the picture it claims to be is refused, by name, with the way out: a policy that
+is fed a guessed picture moves a robot."""
 
 from array import array
 from types import SimpleNamespace
@@ -59,7 +59,8 @@ def test_the_unchanged_message_is_accepted():
     assert decode(message(), IMAGE, "scene").shape == (8, 8, 3)
 
 
-@given(st.sampled_from([*ENCODINGS, "16UC1", "8UC4"]), st.integers(0, 9), st.integers(0, 9), st.integers(0, 40), st.integers(0, 400))
+@given(st.sampled_from([*ENCODINGS, "16UC1", "8UC4"]), st.integers(0, 9), st.integers(0, 9), st.integers(0, 40),
+       st.integers(0, 400))
 def test_no_header_makes_anything_but_a_picture_or_an_image_error(encoding, height, width, step, size):
     """A driver's bug must come out as a counted refusal, not as a crash of the callback or a read past the buffer."""
     fields = {"encoding": encoding, "height": height, "width": width, "step": step, "data": bytes(size)}
@@ -69,9 +70,9 @@ def test_no_header_makes_anything_but_a_picture_or_an_image_error(encoding, heig
         pass
 
 
-@pytest.mark.parametrize("array_", [
-    np.zeros((4, 4, 3), np.float32), np.zeros((4, 4), np.uint8), np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8)])
-def test_only_rgb_pictures_are_published(array_):
+@pytest.mark.parametrize("shape, dtype", [
+    ((4, 4, 3), np.float32), ((4, 4), np.uint8), ((4, 4, 4), np.uint8), ((0, 4, 3), np.uint8)])
+def test_only_rgb_pictures_are_published(shape, dtype):
     """A float picture written as bytes would be noise that passes every later check."""
     with pytest.raises(ImageError, match=r"'scene_optical'.*uint8 \[H, W, 3\]"):
-        encode(array_, SimpleNamespace(header=header(), data=array("B")), "scene_optical", None)
+        encode(np.zeros(shape, dtype), SimpleNamespace(header=header(), data=array("B")), "scene_optical", None)

@@ -1,5 +1,5 @@
-"""Pins that joints are found by name: drivers differ in order and extras, and a policy fed in the wrong order throws the
-arm across the table."""
+"""Pins that joints are found by name: drivers differ in order and extras, and a policy fed in the wrong order throws
+the arm across the table."""
 
 from array import array
 from types import SimpleNamespace
@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.ros.joints import JointError, JointSelector
 
+FIELDS = ("position", "velocity", "effort")
 FINITE = st.floats(-1e6, 1e6)
+NAMES = st.text("abc_.", min_size=1, max_size=5)
+JOINTS = st.dictionaries(NAMES, st.tuples(FINITE, FINITE, FINITE), min_size=1, max_size=8)
 
 
 def state(names, position=(), velocity=(), effort=()):
@@ -20,14 +23,14 @@ def state(names, position=(), velocity=(), effort=()):
     return SimpleNamespace(name=list(names), **{k: array("d", v) for k, v in fields.items()})
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=5), st.tuples(FINITE, FINITE, FINITE), min_size=1, max_size=8), st.data())
+@given(JOINTS, st.data())
 def test_values_follow_their_names_whatever_the_order_and_the_extras(joints, data):
     """Any selection over position, velocity and effort, from one selector over messages that are ordered differently
     (so that the cached index map is found out when it goes stale)."""
-    entries = [(field, joint) for field in ("position", "velocity", "effort") for joint in joints]
+    entries = [(field, joint) for field in FIELDS for joint in joints]
     chosen = data.draw(st.lists(st.sampled_from(entries), min_size=1, unique=True))
     selector = JointSelector(tuple(f"{field}.{joint}" for field, joint in chosen))
-    expected = np.array([joints[joint][("position", "velocity", "effort").index(field)] for field, joint in chosen], np.float32)
+    expected = np.array([joints[joint][FIELDS.index(field)] for field, joint in chosen], np.float32)
     for _ in range(3):
         order = data.draw(st.permutations(list(joints)))
         selected = selector(state(order, *zip(*(joints[j] for j in order))))
@@ -36,7 +39,7 @@ def test_values_follow_their_names_whatever_the_order_and_the_extras(joints, dat
 
 
 def test_bag_messages_with_numpy_fields_are_read_alike():
-    message = SimpleNamespace(name=["b", "a"], position=np.array([2.0, 1.0]), velocity=np.array([]), effort=np.array([]))
+    message = SimpleNamespace(name=["b", "a"], position=np.array([2.0, 1.0]), velocity=np.zeros(0), effort=np.zeros(0))
     np.testing.assert_array_equal(JointSelector(("position.a", "position.b"))(message), [1, 2])
 
 

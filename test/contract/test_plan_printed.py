@@ -1,0 +1,78 @@
+"""`flashrt plan` is where a person sees what a contract will do; the table and the picture must say it, and say the same."""
+
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from contract_specs import SERVO, pipelines, servo_contract
+from flashrt_ros.contract.age import paths
+from flashrt_ros.contract.closure import Run, hyper_period, plans, schedule
+from flashrt_ros.contract.picture import svg
+from flashrt_ros.contract.schema import PolicyChoice, Refresh
+from flashrt_ros.contract.table import grids, text
+from flashrt_ros.contract.verify import verify
+
+
+def test_table_of_the_demo():
+    """The figures of the demo, as printed: rates, plans of the hyper-period, ages with their sums, what is live."""
+    printed = text(verify(servo_contract(), SERVO))
+    squeezed = [" ".join(line.split()) for line in printed.splitlines()]
+    for line in (
+            "color_servo: 10 decisions per second, one per 100 ms; deadline 80 ms",
+            "vision every 2 decisions 5 Hz commit after 1 350 ms 600 ms scene, wrist",
+            "fuse follows its reads 5 Hz - 350 ms - none",
+            "action every decision 10 Hz - 350 ms - joints",
+            "turn 0 of 2 action vision",
+            "turn 1 of 2 fuse, action -",
+            "the first decision vision, fuse, action -",
+            "scene > vision > fuse > action 350 ms 150 ms (scene) + 2 x 100 ms (vision)",
+            "joints > action 50 ms 50 ms (joints)",
+            "vision_tokens derived float32 [24, 8] 768"):
+        assert line in squeezed
+
+
+def test_warnings_are_printed():
+    """A policy that runs against advice says so wherever it is looked at."""
+    contract = replace(servo_contract(), policy=PolicyChoice("color_servo", allow_stale=True))
+    pipeline = verify(contract, replace(SERVO, trained_stale=False))
+    assert "allow_stale: 'color_servo' was not trained" in text(pipeline)
+    assert "allow_stale: 'color_servo' was not trained" in "".join(ElementTree.fromstring(svg(pipeline).encode()).itertext())
+
+
+@pytest.mark.parametrize(("vision", "fuse", "turns"), [
+    (Refresh("vision"), Refresh("fuse"), 1),
+    (Refresh("vision", every=4, max_age_ms=900, commit_after=2), Refresh("fuse"), 4),
+    (Refresh("vision", every=4, max_age_ms=900), Refresh("fuse", every=6, max_age_ms=1900), 12),
+    (Refresh("vision", max_age_ms=900, commit_after=3), Refresh("fuse"), 3),
+])
+def test_hyper_period_is_that_of_the_rates(vision, fuse, turns):
+    """The smallest number of decisions after which everything repeats; an overlapped follower launches as it lands."""
+    pipeline = verify(replace(servo_contract(), refresh=(vision, fuse, Refresh("action"))), SERVO)
+    assert hyper_period(pipeline) == turns
+
+
+def test_schedule_of_two_rates():
+    """Turn i is what decision i modulo the hyper-period runs; fuse follows the tokens, not the count."""
+    refresh = (Refresh("vision", every=4, max_age_ms=900, commit_after=2), Refresh("fuse"), Refresh("action"))
+    beside, fuse, action = Run("vision", True), Run("fuse"), Run("action")
+    assert schedule(verify(replace(servo_contract(), refresh=refresh), SERVO)) == (
+        {beside, action}, {action}, {fuse, action}, {action})
+
+
+@settings(max_examples=30)
+@given(pipelines())
+def test_printouts_agree_with_the_pipeline(pipeline):
+    """Over random pipelines: the schedule uses known plans only, the table has every path, the picture is well-formed
+    and names every stage, buffer and output."""
+    assert set(schedule(pipeline)) <= set(plans(pipeline))
+    stages, plan_rows, ages, live = grids(pipeline)[:4]
+    assert [row[0] for row in stages.rows] == [s.name for s in pipeline.stages]
+    assert len(ages.rows) == len(paths(pipeline)) and live.rows and plan_rows.rows
+    words = [e.text for e in ElementTree.fromstring(svg(pipeline).encode()).iter("{http://www.w3.org/2000/svg}text")]
+    state = [b.name for b in pipeline.spec.buffers if b.kind == "state"]
+    for name in (*pipeline.stage, *pipeline.input, *pipeline.buffers.keys() - set(state), "arm"):
+        assert name in words
+    assert all(any(w.startswith(f"state {name}: ") for w in words) for name in state)
+    assert svg(pipeline) == svg(pipeline)
