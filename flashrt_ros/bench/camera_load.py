@@ -286,6 +286,7 @@ def machine() -> dict[str, str]:
         "cpu": f"{os.cpu_count()} x {cpu}",
         "system": platform.platform(),
         "python": platform.python_version(),
+        "fast_dds": "2" if "FASTRTPS_DEFAULT_PROFILES_FILE" in dds.environment() else "3",
         "date": time.strftime("%Y-%m-%d"),
     }
 

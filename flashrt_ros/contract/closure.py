@@ -62,16 +62,19 @@ def steady_plans(pipeline: Pipeline, expiring: Collection[str]) -> tuple[Plan, .
     noise = {pipeline.spec.noise} - {None}
     inputs = {b for s in pipeline.stages for b in _watch_list(s) if b not in pipeline.writer} - noise
     clocks = {s.every for s in pipeline.stages if _is_clocked(s, expiring)}
-    found: dict[Plan, None] = {}
+    found: set[Plan] = set()
     for ticking in _subsets(clocks):
-        moments = {_Moment(frozenset(), news | noise): None for news in _subsets(inputs)}
-        for stage in pipeline.stages:
+        moments = {_Moment(frozenset(), news | noise) for news in _subsets(inputs)}
+        for i, stage in enumerate(pipeline.stages):
             if _is_clocked(stage, expiring):
                 ticks = stage.every in ticking
-                moments = {_passed(stage, m, False if ticks else None, ticks): None for m in moments}
+                moments = {_passed(stage, m, False if ticks else None, ticks) for m in moments}
             else:
-                moments = {after: None for m in moments for after in _ways(stage, m, stage.name in expiring)}
-        found.update(dict.fromkeys(m.runs for m in moments))
+                moments = {after for m in moments for after in _ways(stage, m, stage.name in expiring)}
+            # What no later stage watches makes no difference any more; dropping it keeps the moments few.
+            watched_later = {b for s in pipeline.stages[i + 1 :] for b in _watch_list(s)}
+            moments = {_Moment(m.runs, m.new & watched_later) for m in moments}
+        found |= {m.runs for m in moments}
     rank = {s.name: i for i, s in enumerate(pipeline.stages)}
     return tuple(sorted(found, key=lambda p: (-len(p), sorted((rank[r.stage], r.background) for r in p))))
 

@@ -14,31 +14,33 @@ Row = tuple[np.ndarray, np.ndarray]  # position, velocity [N]; read-only
 
 
 class Plan:
-    """Row 0 is the present (position, velocity); row i is i ticks of dt seconds later. Rows 1 to `follows` track the
-    reference (positions, velocities [M, N], row 0 = one tick ahead); the stop comes after them; at rest the last row is
-    repeated. Without a reference the stop begins at once.
+    """Row i + 1 is dt seconds after row i. The first rows are given: the present and what is fixed already. The next,
+    up to row `follows`, track the reference (positions, velocities [M, N], one row per tick); after them comes a
+    limited stop, and at rest the last row is repeated. Without a reference the stop follows the given rows.
 
     Rows are computed when first asked for: a preview of w ticks costs w ticks once, and then one tick per tick.
     """
 
-    def __init__(self, limits: Limits, dt: float, position: np.ndarray, velocity: np.ndarray,
+    def __init__(self, limits: Limits, dt: float, rows: list[Row],
                  reference: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         self._limits, self._dt = limits, dt
         self._reference = reference
-        self.follows = 0 if reference is None else len(reference[0])
+        self._given = len(rows)
+        self.follows = self._given - 1 + (0 if reference is None else len(reference[0]))
         self._rows: list[Row] = []
         self._complete = False
-        self._append(position, velocity)
-        if self.follows == 0:
+        for row in rows:
+            self._append(*row)
+        if reference is None:
             self._stop()
 
     def row(self, i: int) -> Row:
-        """Position and velocity [N] at tick i >= 0."""
+        """Position and velocity [N] of row i >= 0."""
         self._extend(i)
         return self._rows[min(i, len(self._rows) - 1)]
 
     def at_rest(self, i: int) -> bool:
-        """Whether nothing moves from tick i on."""
+        """Whether nothing moves from row i on."""
         self._extend(i)
         return self._complete and i >= len(self._rows) - 1
 
@@ -51,7 +53,7 @@ class Plan:
 
     def _extend(self, i: int) -> None:
         while len(self._rows) <= i and not self._complete:
-            done = len(self._rows) - 1
+            done = len(self._rows) - self._given
             desired_position, desired_velocity = self._reference[0][done], self._reference[1][done]
             self._append(*self._limits.clamp_step(*self._rows[-1], desired_position, desired_velocity, self._dt))
             if len(self._rows) > self.follows:

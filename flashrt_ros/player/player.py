@@ -23,7 +23,7 @@ from flashrt_ros.player.blend import Blend
 from flashrt_ros.player.command import Command, Point, State
 from flashrt_ros.player.conform import conform
 from flashrt_ros.player.limits import FAR, Limits
-from flashrt_ros.player.plan import Plan
+from flashrt_ros.player.plan import Plan, Row
 from flashrt_ros.player.sessions import Sessions
 from flashrt_ros.player.verdict import Accepted, Reason, Refused
 
@@ -34,14 +34,22 @@ class PlayerError(FlashRTError):
 
 @dataclass(frozen=True, slots=True)
 class PlayerParameters:
-    """expiry_ms: a chunk plays no longer than this after its step 0, and a session that was silent for longer may be
-    succeeded. blend_ms: the shortest time in which the difference to a new chunk fades. window_ms: how far a window
-    follows the chunk before it stops. clock_back_ms: a clock that goes back further has jumped. clamp_tolerance: rad or
-    m by which a target may exceed a position limit before its clamping is counted. Raises PlayerError."""
+    """All in ms but clamp_tolerance. Raises PlayerError.
+
+    expiry: a chunk plays no longer than this after its step 0; a session that was silent for longer may be succeeded.
+    blend: the shortest time in which the difference to a new chunk fades.
+    window: how far a window follows the chunk before it stops.
+    lead: a window keeps to the one before for so long, whatever happens. No less than its way to the controller and two
+        of the controller's periods, else each change of plan is a small jump there; 0, by which the next command
+        changes at once, is for a controller that gets one command at a time.
+    clock_back: a clock that goes back further has jumped.
+    clamp_tolerance: rad or m by which a target may exceed a position limit before its clamping is counted.
+    """
 
     expiry_ms: float = 500.0
     blend_ms: float = 150.0
     window_ms: float = 300.0
+    lead_ms: float = 20.0
     clock_back_ms: float = 50.0
     clamp_tolerance: float = 1e-3
 
@@ -51,6 +59,9 @@ class PlayerParameters:
                 raise PlayerError(f"player parameter {name} is {getattr(self, name)}; it must be positive and finite")
         if not 0 <= self.clamp_tolerance < np.inf:
             raise PlayerError(f"player parameter clamp_tolerance is {self.clamp_tolerance}; it must be 0 or more")
+        if not 0 <= self.lead_ms <= self.window_ms:
+            raise PlayerError(f"player parameter lead_ms is {self.lead_ms}; it must be from 0 to window_ms, "
+                              f"{self.window_ms}")
 
 
 class Player:
@@ -73,25 +84,23 @@ class Player:
         self.counters: Counter[str] = Counter()
         self._dt = self.tick_ns * 1e-9
         self._expiry_ns, self._window_ns = round(parameters.expiry_ms * 1e6), round(parameters.window_ms * 1e6)
-        self._window_ticks = max(1, self._window_ns // self.tick_ns)
+        # In rows from the present: what comes between two ticks concerns windows from the next tick on, hence the 1.
+        self._lead = 1 + -(-round(parameters.lead_ms * 1e6) // self.tick_ns) if parameters.lead_ms else 0
+        self._window_ticks = max(1, self._lead, self._window_ns // self.tick_ns)
         self._plan: Plan | None = None  # None: idle
         self._chunk: Chunk | None = None  # None: nothing is played
 
     def activate(self, now_ns: int, measured_position: np.ndarray, player_id: int | None = None) -> None:
         """Hold the measured pose [N]. Takes a new player id (random unless given, never 0); nothing earlier counts."""
-        measured = np.array(measured_position, dtype=np.float64)
-        if measured.shape != (len(self.names),) or not (np.abs(measured) < FAR).all():
-            raise PlayerError(f"measured position is {measured}; expected {len(self.names)} finite values for "
-                              f"{', '.join(self.names)}")
         if player_id == 0:
             raise PlayerError("player id 0 means that no player was heard; give another, or none")
+        self._hold(measured_position)
         self.player_id = secrets.randbelow(2**32 - 1) + 1 if player_id is None else player_id
         self._sessions = Sessions(self._expiry_ns)
         self._faulted = False
         self._consumed = 0  # ticks for which a chunk was played
         self._now_ns = now_ns  # of the latest call
         self._time_ns = now_ns  # of the plan's row that is the present command
-        self._follow(Plan(self.limits, self._dt, measured, np.zeros(len(self.names))))
 
     def deactivate(self) -> None:
         """Go idle. A controller of windows comes to rest by the last one; a forward controller must be ticked to rest
@@ -99,14 +108,19 @@ class Player:
         self._plan = self._chunk = None
 
     def stop(self, cause: str) -> None:
-        """Drop the chunk, begin a limited stop from the present command, count `cause`. The next good chunk resumes."""
+        """Drop the chunk, begin a limited stop lead_ms from now and count `cause`. The next good chunk resumes."""
         self._require_active()
-        self.counters[cause] += 1
-        self._follow(Plan(self.limits, self._dt, *self._plan.row(self._row)))
+        self._stop(cause, self._lead)
+
+    def hold_at(self, measured_position: np.ndarray) -> None:
+        """Hold this pose [N] instead of the present command: the arm was moved while at rest. PlayerError if it is not
+        at rest, or not a pose."""
+        if self.state is not State.HOLDING:
+            raise PlayerError(f"hold_at is for a player at rest; it is {self.state.value}")
+        self._hold(measured_position)
 
     def epoch(self, session: int, epoch: int, now_ns: int) -> None:
-        """`session` announced `epoch`: older chunks of it are left by a limited stop at once, and refused from now
-        on."""
+        """`session` announced `epoch`: older chunks of it are left by a limited stop, and refused from now on."""
         self._require_active()
         self._follow_clock(now_ns)
         self._sessions.announce(session, epoch)
@@ -125,8 +139,7 @@ class Player:
         return verdict
 
     def tick(self, now_ns: int, measured_position: np.ndarray | None = None) -> Command:
-        """Advance by one control tick. measured_position [N] is compared with the command that it should have
-        reached."""
+        """Advance by one control tick. measured_position [N] is only compared with the command before."""
         self._require_active()
         error = None
         if measured_position is not None:
@@ -170,7 +183,7 @@ class Player:
         if self._chunk is None:
             return Cursor(player=self.player_id, tick=self._consumed)
         session, epoch, seq, _ = self._chunk.order
-        step = (self._entry_ns + self._row * self.tick_ns) / self._chunk.step_ns
+        step = (self._row_0_ns + self._row * self.tick_ns) / self._chunk.step_ns
         return Cursor(self.player_id, self._consumed, session, epoch, seq, step)
 
     def _judge(self, chunk: Chunk, now_ns: int) -> Accepted | Refused:
@@ -202,27 +215,47 @@ class Player:
         steps_left = ((chunk.horizon - 1) * chunk.step_ns - entry_ns) // self.tick_ns
         life_left = (chunk.start_ns + self._expiry_ns - self._time_ns) // self.tick_ns
         ticks = min(steps_left, life_left)
-        if ticks < 1:
+        if ticks <= self._lead:
             return Refused(Reason.HORIZON if steps_left < 1 else Reason.EXPIRED,
                            f"chunk {chunk.order}: entered at step {entry_ns / chunk.step_ns:.1f} of {chunk.horizon}, "
                            f"{life_left} ticks before it expires, it has no tick left to play")
-        position, velocity = self._plan.row(self._row)
-        elapsed_ns = np.arange(ticks + 1, dtype=np.int64) * self.tick_ns  # [0] is the present command's time
-        said = sample(chunk, chunk.start_ns + entry_ns + elapsed_ns)
+        present, fixed = self._fixed(self._lead)
+        position, velocity = fixed[-1]
+        elapsed_ns = np.arange(ticks - self._lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row
+        said = sample(chunk, chunk.start_ns + entry_ns + self._lead * self.tick_ns + elapsed_ns)
         blend = Blend.within(self.limits, position - said.position[0], velocity - said.velocity[0],
                              self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(elapsed_ns[1:] * 1e-9)
         reference = said.position[1:] + offset, said.velocity[1:] + rate
-        self._follow(Plan(self.limits, self._dt, position, velocity, reference), chunk, entry_ns,
+        self._follow(Plan(self.limits, self._dt, fixed, reference), present, chunk, entry_ns,
                      "ran_out" if steps_left <= life_left else "chunk_expired")
         self._faulted = False
         self.counters["session_changes"] += self._sessions.accept(chunk.order)
         self.counters["clamped"] += clamped
         return Accepted(entry_ns / chunk.step_ns, clamped)
 
-    def _follow(self, plan: Plan, chunk: Chunk | None = None, entry_ns: int = 0, end: str = "") -> None:
-        self._plan, self._row = plan, 0
-        self._chunk, self._entry_ns, self._end = chunk, entry_ns, end
+    def _fixed(self, lead: int) -> tuple[int, list[Row]]:
+        """The rows that no change of plan may touch: the one before the present (for windows that begin there), the
+        present, and `lead` ahead; and which of them is the present."""
+        first = max(0, self._row - 1)
+        return self._row - first, [self._plan.row(i) for i in range(first, self._row + lead + 1)]
+
+    def _hold(self, position: np.ndarray) -> None:
+        position = np.array(position, dtype=np.float64)
+        if position.shape != (len(self.names),) or not (np.abs(position) < FAR).all():
+            raise PlayerError(f"measured position is {position}; expected {len(self.names)} finite values for "
+                              f"{', '.join(self.names)}")
+        self._follow(Plan(self.limits, self._dt, [(position, np.zeros(len(self.names)))]), 0)
+
+    def _follow(self, plan: Plan, present: int, chunk: Chunk | None = None, entry_ns: int = 0, end: str = "") -> None:
+        """From now on this plan, of which row `present` is the present, entry_ns into the chunk."""
+        self._plan, self._row = plan, present
+        self._chunk, self._row_0_ns, self._end = chunk, entry_ns - present * self.tick_ns, end
+
+    def _stop(self, cause: str, lead: int) -> None:
+        self.counters[cause] += 1
+        present, fixed = self._fixed(lead)
+        self._follow(Plan(self.limits, self._dt, fixed), present)
 
     def _follow_clock(self, now_ns: int) -> None:
         """Notice a clock that jumped back; catch up with all overdue ticks but the last, which is tick's own."""
@@ -240,7 +273,7 @@ class Player:
             followed = min(late, self._window_ticks)
             self._advance(followed)
             if late > followed and self._chunk is not None:
-                self.stop("stalled")
+                self._stop("stalled", lead=0)
             self._advance(late - followed)
 
     def _advance(self, ticks: int) -> None:

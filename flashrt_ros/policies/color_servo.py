@@ -5,8 +5,8 @@
   action  belief and the joints now  -> chunk: the servo's rollout               (pick_servo.py)
 
 It is stateless. A cube that the fingers hold moves with the tool, so the belief says "in hand" and the action puts it
-where the tool is now: that is what lets vision be older than the action. Without velocity from a single image, a cube on the belt
-is chased, not led. fuse and action work on the host: on a GPU they synchronise.
+where the tool is now: that is what lets vision be older than the action. One image holds no velocity, so a cube on the
+belt is chased, not led. fuse and action work on the host: on a GPU they synchronise.
 
 Belief [12]: [0] kind, 1 + the index in KINDS, 0 without an instruction; [1] 1 if the named cube was located, [2-4] its
 centre (m), [5] yaw (rad), [6] the height of what it lies on (m); [7] 1 if it is between the fingers; [8] 1 if the named
@@ -32,7 +32,9 @@ from flashrt_ros.policies.color_tokens import SCENE_CUBE, SCENE_SLOT, WRIST_CUBE
 from flashrt_ros.policies.instruction import KINDS, Instruction, InstructionError, parse
 from flashrt_ros.policies.pick_servo import HELD, SQUEEZE, Belief, chunk
 from flashrt_ros.policies.tabletop_arm import forward
-from flashrt_ros.policies.tabletop_cell import BELT_WIDTH, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, TABLE_Z
+from flashrt_ros.policies.tabletop_cell import (
+    BELT_WIDTH, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, TABLE_Z,
+)
 
 SEEN = 12  # pixels from which on a cube counts as seen in the scene; one in full view has 30 to 60
 CLEAR = (26, 9)  # pixels, and of the top face, from which on it counts as unobstructed
@@ -71,19 +73,19 @@ class ColorServo(Policy):
             raise TaskError(str(error)) from error
         data = text.encode()
         if len(data) > TEXT_BYTES:
-            raise TaskError(f"instruction {text!r} takes {len(data)} bytes; allowed are {TEXT_BYTES}: take out white space")
+            raise TaskError(f"instruction {text!r} takes {len(data)} bytes; {TEXT_BYTES} are allowed: use single spaces")
         return np.frombuffer(data.ljust(TEXT_BYTES, b"\0"), dtype=np.uint8).copy()
 
     def weights_digest(self) -> str:
         """There are no weights; what is tuned are the constants of the modules that decide."""
         modules = (color_servo_spec, color_tokens, pick_servo, tabletop_arm, tabletop_cell, sys.modules[__name__])
         constants = {m.__name__: {k: v for k, v in vars(m).items() if k.isupper()} for m in modules}
-        text = json.dumps(constants, sort_keys=True, default=lambda v: v.tolist() if isinstance(v, np.ndarray) else asdict(v))
+        text = json.dumps(constants, sort_keys=True, default=_plain)
         return sha256(text.encode()).hexdigest()
 
 
 def load(choice: PolicyChoice, device: str = "cpu") -> ColorServo:
-    """The policy of a contract's choice. Raises PolicyChoiceError for a checkpoint or precision that it does not have."""
+    """The policy that a contract chose. Raises PolicyChoiceError for a checkpoint or precision that there isn't."""
     return ColorServo(choice, device)
 
 
@@ -120,6 +122,9 @@ def act(belief: np.ndarray, joints: np.ndarray) -> np.ndarray:
     cube, yaw, surface = belief[2:5], belief[5], belief[6]
     if in_hand and (joints[6] < HELD[1] or not located):
         cube = tool[:3, 3]
+    elif not in_hand and HELD[0] < joints[6] < HELD[1]:
+        # The servo takes fingers at a cube's width for fingers around one. Here nothing is between them.
+        joints = np.append(joints[:6], HELD[1])
     return chunk(
         Belief(
             kind=KINDS[kind - 1],
@@ -144,8 +149,8 @@ def _stay(joints: np.ndarray) -> np.ndarray:
 
 
 def _scene_offset(tokens: np.ndarray) -> np.ndarray:
-    """[2]: what is to be added to positions from the scene camera. The wrist camera, near the cubes, is the better judge
-    of them; the two mounts' errors shift all that the scene camera sees alike."""
+    """[2]: what is to be added to positions from the scene camera, m. Its mount's error shifts all that it sees alike,
+    and the wrist camera, which is near, is the better judge of where cubes are."""
     scene, wrist = tokens[SCENE_CUBE : SCENE_CUBE + 4], tokens[WRIST_CUBE : WRIST_CUBE + 4]
     both = (wrist[:, 7] > 0) & _clear(scene)
     if not both.any():
@@ -157,7 +162,9 @@ def _clear(scene: np.ndarray) -> np.ndarray:
     return (scene[..., 0] >= CLEAR[0]) & (scene[..., 1] >= CLEAR[1]) & (scene[..., 7] > 0)
 
 
-def _lying(scene: np.ndarray, wrist: np.ndarray, offset: np.ndarray, in_hand: bool) -> tuple[float, float, float] | None:
+def _lying(
+    scene: np.ndarray, wrist: np.ndarray, offset: np.ndarray, in_hand: bool
+) -> tuple[float, float, float] | None:
     """(x, y, yaw) of a cube from its two region tokens [8], or None if it is not seen lying."""
     if _clear(scene) and not in_hand:
         xy, yaw = scene[2:4] + offset, scene[4]
@@ -190,6 +197,10 @@ def _bin(tokens: np.ndarray, offset: np.ndarray, instruction: Instruction) -> tu
     # An arm in front of it shifts the mean of what is seen; the places are known.
     x, y = np.clip(slot[5:7] + offset - (BIN_X, BIN_Y[place]), -BIN_JITTER, BIN_JITTER) + (BIN_X, BIN_Y[place])
     return float(x), float(y), float(slot[COLOURS.index(instruction.colour)])
+
+
+def _plain(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else asdict(value)
 
 
 def _read(tensor: torch.Tensor) -> np.ndarray:

@@ -20,10 +20,10 @@ def spec(choice: PolicyChoice) -> PolicySpec:
     """The declaration. Raises PolicyChoiceError for a checkpoint or precision: there are no weights to choose."""
     if choice.checkpoint != "builtin":
         raise PolicyChoiceError(
-            f"policy.checkpoint is {choice.checkpoint!r}; color_servo has no weights, allowed is 'builtin': leave it out"
+            f"policy.checkpoint is {choice.checkpoint!r}; color_servo has no weights, only 'builtin': leave it out"
         )
     if choice.precision != "fp32":
-        raise PolicyChoiceError(f"policy.precision is {choice.precision!r}; color_servo computes in 'fp32' only: leave it out")
+        raise PolicyChoiceError(f"policy.precision is {choice.precision!r}; color_servo has only 'fp32': leave it out")
     return PolicySpec(
         type="color_servo",
         buffers=(

@@ -9,7 +9,7 @@ Tokens [16, 8], rows by camera and region:
   8-11   wrist: the cube of each colour, lying                  region token
   12-15  wrist: the cube of each colour, between the fingers    region token
 A region token: [0] pixels, [1] pixels of the top face; of the top face [2, 3] mean x, y in the world (m), [4] yaw (rad,
-within pi/4 of 0: a cube looks alike from four sides), [5, 6] mean u, v (pixels); [7] 1 if none lies on the image's edge.
+within pi/4 of 0: a cube looks alike from four sides), [5, 6] mean u, v (pixels); [7] 1 if none is on the image's edge.
 A slot token: [0-3] pixels of each colour, [4] the index of the commonest, [5, 6] its mean x, y in the world (m), [7] 0.
 Where there are no pixels, all is 0.
 """
@@ -94,14 +94,15 @@ class ColorTokens:
         nearest = torch.arange(len(COLOURS), device=rgb.device)[:, None] == distance.argmin(0)
         wrist = index >= IMAGE * IMAGE
         colour = nearest & (distance < CHROMATICITY_RADIUS**2)
-        return _Pixels(colour, wrist, brightness, self._uv[:, index], *self._ground(self._rays[:, index], wrist, joints))
+        ground = self._ground(self._rays[:, index], wrist, joints)
+        return _Pixels(colour, wrist, brightness, self._uv[:, index], *ground)
 
     def _ground(self, rays: torch.Tensor, wrist: torch.Tensor, joints: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """xy, lying and binned of _Pixels, for rays [3, N] in the cameras' frames."""
         q = joints.double().cpu().numpy()
-        scene_pose, wrist_pose = (torch.tensor(c.pose(q), dtype=torch.float32, device=rays.device) for c in self._cameras)
-        rays = torch.where(wrist, wrist_pose[:3, :3] @ rays, scene_pose[:3, :3] @ rays)
-        origin = torch.where(wrist, wrist_pose[:3, 3:], scene_pose[:3, 3:])  # [3, N]
+        fixed, moving = (torch.tensor(c.pose(q)[:3], dtype=torch.float32, device=rays.device) for c in self._cameras)
+        rays = torch.where(wrist, moving[:, :3] @ rays, fixed[:, :3] @ rays)
+        origin = torch.where(wrist, moving[:, 3:], fixed[:, 3:])  # [3, N]
         per_drop = rays[:2] / (-rays[2]).clamp_min(1e-6)  # rays that do not go down end far away
 
         def cut(height: float) -> torch.Tensor:

@@ -30,6 +30,8 @@ LIFT_Z = 0.17  # tool height to which a held cube is lifted and at which it is c
 RELEASE_Z = TABLE_Z + BIN_HEIGHT + 0.014  # the fingertips stay above the bin's walls
 SQUEEZE = 0.026  # commanded opening while holding: 14 mm inside the cube, the servo's force limit does the rest
 HELD = (CUBE - 0.006, CUBE + 0.004)  # finger openings that mean a cube lies between the fingers
+FINGERS_REST = 0.04  # m/s; they close and open three times as fast
+NOT_THIS_ONE = 0.20  # m; further than a cube is carried within the age that vision may reach
 YAW_ARM = 0.04  # m per rad: how much a yaw error counts as a lateral one
 
 LATERAL_SPEED, VERTICAL_SPEED, YAW_SPEED, GRIPPER_SPEED = 0.35, 0.22, 1.8, 0.12
@@ -75,53 +77,53 @@ def chunk(belief: Belief, joints: np.ndarray, horizon: int = 32, step_s: float =
     """Joint targets, float64 [horizon, 7] in the order of JOINTS; row i is for i * step_s after `joints` were read.
 
     joints [7]: measured positions, row 0 repeats the arm's. velocity [7]: measured velocities, from which the motion
-    goes on within the acceleration limits; None: it starts at whatever speed the servo wants here.
+    goes on within the acceleration limits. None: the motion starts at whatever speed the servo wants here, and the fingers
+    count as resting, so that fingers on their way through a cube's width pass for fingers around a cube.
     The gripper's column is a command: while holding it lies inside the cube.
     """
     q = np.clip(np.asarray(joints, dtype=np.float64), LOWER, UPPER)
-    rate = None if velocity is None else np.array(velocity[:6], dtype=np.float64)
+    arm, opening, command = q[:6].copy(), float(q[6]), float(q[6])
+    rate, finger_rate = (None, 0.0) if velocity is None else (np.array(velocity[:6], dtype=np.float64), float(velocity[6]))
     cube, drift = np.array(belief.cube, dtype=np.float64), np.zeros(3)
     if belief.kind == "belt":
         drift[:2] = belief.velocity[:2]
     out = np.empty((horizon, 7))
-    arm, opening, command = q[:6].copy(), float(q[6]), float(q[6])
     for i in range(horizon):
         tool = forward(arm)
         position, yaw = tool[:3, 3], tool_yaw(tool)
-        held = _holds(cube, position, opening)
+        held = _holds(cube, position, opening, finger_rate)
         aim = _aim(belief, cube, position, yaw, opening, held)
-        holding = held and aim.opening == SQUEEZE
-        command = SQUEEZE if holding and i == 0 else _towards(command, aim.opening, GRIPPER_SPEED * step_s)
+        squeezing = held and i == 0 and aim.opening == SQUEEZE  # the squeeze goes on; it does not start anew
+        command = SQUEEZE if squeezing else _towards(command, aim.opening, GRIPPER_SPEED * step_s)
         out[i, :6], out[i, 6] = arm, command
 
-        riding = drift if not held else np.zeros(3)
-        wanted = _arm_rate(aim, riding, position, yaw, arm, step_s)
+        wanted = _arm_rate(aim, np.zeros(3) if held else drift, position, yaw, arm, step_s)
         if rate is not None:
             change = LIMIT_SHARE * MAX_ACCELERATION[:6] * step_s
             wanted = np.clip(wanted, rate - change, rate + change)
         rate = np.clip(wanted, -LIMIT_SHARE * MAX_VELOCITY[:6], LIMIT_SHARE * MAX_VELOCITY[:6])
         arm = np.clip(arm + rate * step_s, LOWER[:6], UPPER[:6])
 
-        cube = cube + (forward(arm)[:3, 3] - position if held else drift * step_s)
-        between = hypot(*(cube - position)[:2]) < 0.02 and abs(cube[2] - position[2]) < 0.02
-        opening = max(command, CUBE) if between and opening > HELD[0] else command
+        between = held or float(np.abs(cube - position).max()) < CUBE / 2
+        before, opening = opening, max(command, CUBE) if between and opening > HELD[0] else command
+        finger_rate = (opening - before) / step_s
+        cube = forward(arm)[:3, 3] if held else cube + drift * step_s
     return out
 
 
-def _holds(cube: np.ndarray, tool: np.ndarray, opening: float) -> bool:
-    return HELD[0] < opening < HELD[1] and hypot(*(cube - tool)[:2]) < 0.028 and abs(cube[2] - tool[2]) < 0.035
+def _holds(cube: np.ndarray, tool: np.ndarray, opening: float, finger_rate: float) -> bool:
+    """Fingers that rest at a cube's width hold one. Where the named one is believed to be counts little, for while it
+    is carried a camera's news of it is old; but one seen far away is not the one in the hand."""
+    stopped = abs(finger_rate) < FINGERS_REST
+    return stopped and HELD[0] < opening < HELD[1] and hypot(*(cube - tool)[:2]) < NOT_THIS_ONE
 
 
 def _aim(belief: Belief, cube: np.ndarray, tool: np.ndarray, yaw: float, opening: float, held: bool) -> _Aim:
     x, y, z = (float(v) for v in tool)
-    if belief.bin is not None:
-        over = float(np.abs(cube[:2] - belief.bin[:2]).max())
-        if over < BIN_INNER / 2 and not held and opening > HELD[0]:
-            return _leave(x, y, z, yaw, opening)
-        if held:
-            return _carry(belief.bin, x, y, z, yaw, over)
     if held:
-        return _Aim(x, y, LIFT_Z, yaw, SQUEEZE)
+        return _Aim(x, y, LIFT_Z, yaw, SQUEEZE) if belief.bin is None else _carry(belief.bin, x, y, z, yaw)
+    if belief.bin is not None and float(np.abs(cube[:2] - belief.bin[:2]).max()) < BIN_INNER / 2:
+        return _leave(x, y, z, yaw, opening)
     grasp_z = belief.surface_z + CUBE / 2
     if opening <= HELD[0]:
         return _Aim(x, y, grasp_z + HOVER, yaw, MAX_OPENING)
@@ -135,11 +137,11 @@ def _aim(belief: Belief, cube: np.ndarray, tool: np.ndarray, yaw: float, opening
     return _Aim(cube[0], cube[1], height, yaw_goal, MAX_OPENING, min(1.0, max(0.0, 1.0 - (height - z - 0.01) / 0.04)))
 
 
-def _carry(bin_: np.ndarray, x: float, y: float, z: float, yaw: float, over: float) -> _Aim:
+def _carry(bin_: np.ndarray, x: float, y: float, z: float, yaw: float) -> _Aim:
     away = hypot(bin_[0] - x, bin_[1] - y)
     height = min(LIFT_Z, RELEASE_Z + max(0.0, FUNNEL_SLOPE * (away - 0.012)))
     square = yaw + _wrap(-yaw, pi / 2)
-    if over < BIN_INNER / 2 - CUBE / 2 and away < 0.016 and z - RELEASE_Z < 0.008:
+    if away < 0.016 and z - RELEASE_Z < 0.008:
         return _Aim(bin_[0], bin_[1], RELEASE_Z, square, MAX_OPENING)
     return _Aim(bin_[0], bin_[1], height, square, SQUEEZE, min(1.0, max(0.0, 1.0 - (height - z - 0.02) / 0.05)))
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator
 
+from flashrt_ros import resources
 from flashrt_ros.errors import FlashRTError
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -35,14 +36,16 @@ def environment(profile: Path | None = None) -> dict[str, str]:
     """Variables for processes that use ROS: our Fast DDS profile, and discovery on this machine only.
 
     profile: a Fast DDS XML file; None: config/fastdds.xml of the checkout or of the installation.
-    Raises DdsError if there is no such file.
+    Raises DdsError if there is no such file, ResourceError if ours is not installed.
     """
-    path = Path(profile or _installed_profile()).absolute()
+    path = Path(profile or resources.find("config/fastdds.xml")).absolute()
     if not path.is_file():
         raise DdsError(f"Fast DDS profile {path} does not exist; allowed: an XML file. Name one, or none for ours")
     variables = {"FASTDDS_DEFAULT_PROFILES_FILE": str(path), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    # Fast DDS 2 reads the old name only; with both set, Kilted loads the file twice and complains.
-    if any((prefix / "share" / "fastrtps").is_dir() for prefix in _prefixes()):
+    # Fast DDS 2, known by its directory, reads the old name only; with both set, Kilted loads the file twice and
+    # complains. It lies in a sourced workspace, or in this Python's own prefix (wheels).
+    prefixes = [*filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)), sys.prefix]
+    if any(Path(prefix, "share", "fastrtps").is_dir() for prefix in prefixes):
         variables["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(path)
     return variables
 
@@ -139,14 +142,3 @@ def _discovery_port_taken(domain: int) -> bool:
         except OSError:
             return True
     return False
-
-
-def _installed_profile() -> Path:
-    checkout = Path(__file__).parents[2] / "config" / "fastdds.xml"
-    installed = [prefix / "share" / "flashrt_ros" / "config" / "fastdds.xml" for prefix in _prefixes()]
-    return next((path for path in (checkout, *installed) if path.is_file()), checkout)
-
-
-def _prefixes() -> list[Path]:
-    """Where ROS packages may be installed: the sourced workspaces, and this Python's own prefix (wheels)."""
-    return [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p] + [Path(sys.prefix)]

@@ -29,6 +29,7 @@ class ManagedNode(LifecycleNode):
 
     def __init__(self, name: str, **arguments) -> None:
         super().__init__(name, **arguments)
+        self._transition_ran = False
         self.reason = ""  # why the last transition failed; empty after one that succeeded
         self.declare_parameter("autostart", False, read_only("Configure and activate as soon as the node spins"))
         self._autostart = None
@@ -74,6 +75,7 @@ class ManagedNode(LifecycleNode):
         self.cleanup()
 
     def _transition(self, verb, action) -> TransitionCallbackReturn:
+        self._transition_ran = True
         try:
             action()
         except FlashRTError as error:
@@ -98,12 +100,15 @@ class ManagedNode(LifecycleNode):
 
     # rclpy registers this private method as the change_state service's callback; there is no public hook.
     def _LifecycleNodeMixin__on_change_state(self, request, response):
+        self._transition_ran = False
         try:
-            return super()._LifecycleNodeMixin__on_change_state(request, response)
-        except Exception as error:  # rclpy's RCLError is private, its message says which transition
-            self._failed(f"refused transition '{request.transition.label or request.transition.id}': {error}")
+            response = super()._LifecycleNodeMixin__on_change_state(request, response)
+        except Exception:  # Jazzy; the RCLError is private. Kilted logs and answers
             response.success = False
-            return response
+        if not response.success and not self._transition_ran:
+            self._failed(f"refused transition '{request.transition.label or request.transition.id}': it does not lead out of "
+                         f"the state '{self._state_machine.current_state[1]}'")
+        return response
 
 
 def run(make_node) -> None:

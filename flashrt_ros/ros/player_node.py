@@ -49,7 +49,7 @@ class PlayerNode(ManagedNode):
         self._window_ticks = self.declare_parameter(
             "window_ticks", 2, read_only("Control ticks between two trajectory windows sent to a controller")).value
         defaults = PlayerParameters()
-        self._parameters = {
+        self._motion = {
             name: self.declare_parameter(name, getattr(defaults, name), read_only(text)).value for name, text in {
                 "expiry_ms": "A chunk plays no longer than this after its step 0",
                 "blend_ms": "Shortest time in which the difference to a new chunk fades",
@@ -67,7 +67,7 @@ class PlayerNode(ManagedNode):
         contract = load(self._contract_path)
         names = tuple(joint for output in contract.outputs for joint in output.select)
         self._tick_ns = round(1e9 / self._rate_hz)
-        self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, PlayerParameters(**self._parameters))
+        self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, PlayerParameters(**self._motion))
         self._select = JointSelector(tuple(f"position.{name}" for name in names))
         self._measured: np.ndarray | None = None
         self._joint_fault = f"no message has come on {self._joints_topic(contract)}: the measured pose is unknown"

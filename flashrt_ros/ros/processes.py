@@ -41,6 +41,11 @@ class NodeProcesses:
                 preexec_fn=_die_with_parent)
         return self._processes[name]
 
+    def kill(self, name: str) -> None:
+        """kill -9, and wait until it is gone."""
+        self._processes[name].kill()
+        self._processes[name].wait()
+
     def check(self) -> None:
         """Raises ProcessError, with the end of its log, for a node that has ended."""
         for name, process in self._processes.items():

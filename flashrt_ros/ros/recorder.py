@@ -51,8 +51,10 @@ class Recorder(Node):
         super().__init__("demo_recorder")
         self.changed = threading.Condition()
         self.status: PipelineStatus | None = None
+        self.state: ExecutionState | None = None
         self.score: dict = {}
         self.joints_ns = 0
+        self.joint_velocity = np.zeros(1)
         self.trace: Trace | None = None
         self.sensor_to_chunk_ms: list[float] = []
         self.chunk_to_motion_ms: list[float] = []
@@ -116,7 +118,7 @@ class Recorder(Node):
     def _on_joints(self, message: JointState) -> None:
         with self.changed:
             self.joints_ns = to_ns(message.header.stamp)
-            self.joint_names = list(message.name)
+            self.joint_names, self.joint_velocity = list(message.name), np.array(message.velocity)
             trace = self.trace
             if trace is not None and (not trace.joints or self.joints_ns - trace.joints[-1][0] >= JOINT_NS):
                 trace.joints.append((self.joints_ns, np.array(message.position)))
@@ -137,6 +139,8 @@ class Recorder(Node):
     def _on_state(self, message: ExecutionState) -> None:
         arrival = time.monotonic()
         with self.changed:
+            self.state = message
+            self.changed.notify_all()
             if message.state == ExecutionState.PLAYING:
                 reached = (message.session, message.seq)
                 played = [a for order, a in self._waiting if order == reached]

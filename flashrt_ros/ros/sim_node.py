@@ -54,7 +54,7 @@ class SimNode(Node):
         self._controllers = {"arm": JointTrajectoryController(ARM_JOINTS), "gripper": JointTrajectoryController((GRIPPER.name,))}
         self._columns = {"arm": np.arange(len(ARM_JOINTS)), "gripper": np.array([len(ARM_JOINTS)])}
         self._hold(HOME)
-        self._clock = self.create_publisher(Clock, "/clock", 1)
+        self._clock_topic = self.create_publisher(Clock, "/clock", 1)
         self._joints = self.create_publisher(JointState, "joint_states", 10)
         self._images = {name: (self.create_publisher(Image, f"{name}_camera/image_raw", 5), Image()) for name in CAMERAS}
         # A real sensor never repeats a frame to the bit; the policy takes a camera that does for a frozen one.
@@ -94,7 +94,7 @@ class SimNode(Node):
             score = self._world.score() if tick % SCORE_STEPS == 0 else None
             instruction = self._instruction
         stamp = to_time(now_ns)
-        self._clock.publish(Clock(clock=stamp))
+        self._clock_topic.publish(Clock(clock=stamp))
         message = JointState(name=list(JOINTS), position=array.array("d", position.tobytes()), velocity=array.array("d", velocity.tobytes()))
         message.header.stamp = stamp
         self._joints.publish(message)

@@ -26,6 +26,8 @@ RGB = {
 # cube bends no joint by 1 mrad; damping makes the loop about critical at the joint's largest inertia.
 STIFFNESS = (6000, 6000, 4000, 600, 600, 300, 1500)
 DAMPING = (200, 200, 120, 12, 12, 6, 25)
+# Of servo and feed-forward together (N m; N): an arm that is driven into the table pushes, it does not fire cubes off.
+FORCE_LIMIT = (120, 120, 80, 25, 25, 10, 40)
 
 # Who touches whom: cubes touch everything, the arm touches all but itself, table, belt and bins never each other.
 _CUBE_BITS = 'contype="1" conaffinity="3"'
@@ -91,11 +93,12 @@ def _finger(side: int) -> str:
 
 def _arm() -> str:
     inside = _finger(1) + _finger(-1)
-    for joint in reversed(ARM):
+    for joint, force in reversed(list(zip(ARM, FORCE_LIMIT))):
         armature = 0.5 if joint.name in ("shoulder_pan", "shoulder_lift", "elbow") else 0.05
         inside = f'''
     <body name="{joint.name}" pos="{_v(*joint.offset)}" gravcomp="1">
-      <joint name="{joint.name}" axis="{_v(*joint.axis)}" range="{joint.lower} {joint.upper}" armature="{armature}"/>
+      <joint name="{joint.name}" axis="{_v(*joint.axis)}" range="{joint.lower} {joint.upper}" armature="{armature}"
+        actuatorfrcrange="-{force} {force}"/>
       {_LINKS[joint.name]}{inside}
     </body>'''
     return f'''
@@ -202,7 +205,7 @@ def build() -> str:
     {_belt()}{"".join(_bin(c, y) for c, y in zip(COLOURS, BIN_Y))}{"".join(_cube(c) for c in COLOURS)}{_arm()}
   </worldbody>
   <tendon>
-    <fixed name="gripper"><joint joint="finger_left" coef="1"/><joint joint="finger_right" coef="1"/></fixed>
+    <fixed name="gripper" actuatorfrcrange="-{FORCE_LIMIT[-1]} {FORCE_LIMIT[-1]}"><joint joint="finger_left" coef="1"/><joint joint="finger_right" coef="1"/></fixed>
   </tendon>
   <equality><joint joint1="finger_left" joint2="finger_right" solref="0.004 1"/></equality>
   <actuator>

@@ -16,8 +16,8 @@ TEXT = CONTRACT.read_text()
 
 
 class Case(NamedTuple):
-    """The line that holds `find` (and those after it, up to the one that holds `until`) replaced by `put`. The error must
-    point at the line that holds `at` and say `words`, where " ... " stands for anything."""
+    """The line that holds `find` (and those after it, up to the one that holds `until`) replaced by `put`. The error
+    must point at the line that holds `at` and say `words`, where " ... " stands for anything."""
 
     find: str
     put: str

@@ -74,7 +74,8 @@ def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
         rules[f"s{i}"] = (every, on_change, commit_after, slack_ns)
     read = {b for s in stages for b in s.reads}
     buffers.append(BufferSpec("chunk", (8, 1), "float32", "output"))
-    stages.append(StageSpec("action", tuple(b.name for b in buffers[:-1] if b.name not in read or b.name == "now"), ("chunk",)))
+    left_over = tuple(b.name for b in buffers[:-1] if b.name not in read or b.name == "now")
+    stages.append(StageSpec("action", left_over, ("chunk",)))
     rules["action"] = (1, (), None, None)
     spec = PolicySpec("random", tuple(buffers), tuple(stages), "action", "chunk", ("j",), noise, trained_stale=True)
     bound = tuple(
@@ -90,12 +91,12 @@ def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
 
 _TIMED = {
     "now": Input("now", Channel("now", "sensor_msgs/msg/JointState"), select=("position.j",)),
-    **{name: Input(name, Channel(name, "sensor_msgs/msg/Image"), image=Image((2, 2))) for name in ("camera0", "camera1")},
+    **{n: Input(n, Channel(n, "sensor_msgs/msg/Image"), image=Image((2, 2))) for n in ("camera0", "camera1")},
 }
 
 
 def _refresh(contract: Contract, spec: PolicySpec, rules: dict) -> tuple[Refresh, ...]:
-    """The rules with the max_age_ms that verify asks for: the worst case, plus the slack drawn (None: only if needed)."""
+    """The rules with the max_age_ms that verify asks for: the worst case, plus the slack drawn (None: if needed)."""
     stages: list[Stage] = []
     for stage in spec.stages:
         every, on_change, commit_after, slack_ns = rules[stage.name]
@@ -108,5 +109,6 @@ def _refresh(contract: Contract, spec: PolicySpec, rules: dict) -> tuple[Refresh
             max_age = (slack_ns or 0) + max(
                 ages[b] + ((commit_after or 0) if h is None else h) * PERIOD_NS for b, h in zip(timed, holds))
         stages.append(replace(candidate, max_age_ns=max_age))
-    return tuple(Refresh(s.name, s.every, s.on_change, None if s.max_age_ns is None else s.max_age_ns / 1e6, s.commit_after)
-                 for s in stages)
+    return tuple(
+        Refresh(s.name, s.every, s.on_change, None if s.max_age_ns is None else s.max_age_ns / 1e6, s.commit_after)
+        for s in stages)

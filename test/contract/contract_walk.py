@@ -70,9 +70,9 @@ class Local(NamedTuple):
 
 
 def reachable(pipeline: Pipeline) -> tuple[set[frozenset[Run]], set[str]]:
-    """Every plan after the first decision's, and every buffer that some plan reads as the boundary before left it, found
-    by trying everything that may happen at each boundary: new inputs, skipped decisions, late commits, expired ages,
-    and over-age runs put off by the engine."""
+    """Every plan after the first decision's, and every buffer that some plan reads as the boundary before left it,
+    found by trying everything that may happen at each boundary: new inputs, skipped decisions, late commits, expired
+    ages, and over-age runs put off by the engine."""
     start = tuple(Local(0, None, ()) for _ in pipeline.stages)
     seen, queue, found, live = {start}, deque([start]), set(), set()
     while queue:
@@ -96,7 +96,10 @@ def _tick(stage: Stage, local: Local) -> Local:
 _NOW, _DECISION, _VERSION = 10**15, 10**6, 10
 
 
-def _boundaries(pipeline: Pipeline, state: tuple[Local, ...]) -> Iterator[tuple[frozenset[Run], set[str], tuple[Local, ...]]]:
+def _boundaries(
+    pipeline: Pipeline, state: tuple[Local, ...]
+) -> Iterator[tuple[frozenset[Run], set[str], tuple[Local, ...]]]:
+    """For everything that may happen at a boundary: the plan, the buffers it reads as they were, the state after it."""
     stages = pipeline.stages
     at_will = [b.name for b in pipeline.spec.buffers if b.kind == "input" and b.name != pipeline.spec.noise]
     watched_inputs = [b for b in at_will if any(_watches(s, b) for s in stages)]
@@ -113,7 +116,8 @@ def _boundaries(pipeline: Pipeline, state: tuple[Local, ...]) -> Iterator[tuple[
                 if local.flight is not None and stage.name not in commits:
                     ledger.in_flight[stage.name] = Launch(_DECISION - local.flight, {}, {})
                 stamps.update(dict.fromkeys(stage.writes, 0 if stage.name in expired else _NOW))
-            for buffer in [*news, *(b for n in commits for b in pipeline.stage[n].writes), *{pipeline.spec.noise} - {None}]:
+            landed = [b for name in commits for b in pipeline.stage[name].writes]
+            for buffer in (*news, *landed, *{pipeline.spec.noise} - {None}):
                 versions[buffer] += 1
             plan = due(pipeline, ledger, versions, stamps, _NOW, _DECISION, deferred)
             held, done = set(), set()
@@ -127,12 +131,16 @@ def _boundaries(pipeline: Pipeline, state: tuple[Local, ...]) -> Iterator[tuple[
                     done.add(stage.name)
                     for buffer in stage.writes:
                         versions[buffer] += 1
-            following = tuple(
-                Local(min(_DECISION - ledger.last_run[s.name], s.every or 0),
-                      min(_DECISION - ledger.in_flight[s.name].decision, s.commit_after) if s.name in ledger.in_flight else None,
-                      tuple(b for b in s.reads if _watches(s, b) and versions[b] > ledger.consumed[s.name][b]))
-                for s in stages)
+            following = tuple(_local(s, ledger, versions) for s in stages)
             yield frozenset(Run(d.stage, d.background) for d in plan), held, following
+
+
+def _local(stage: Stage, ledger: Ledger, versions: Mapping[str, int]) -> Local:
+    flight = None
+    if stage.name in ledger.in_flight:
+        flight = min(_DECISION - ledger.in_flight[stage.name].decision, stage.commit_after)
+    dirty = (b for b in stage.reads if _watches(stage, b) and versions[b] > ledger.consumed[stage.name][b])
+    return Local(min(_DECISION - ledger.last_run[stage.name], stage.every or 0), flight, tuple(dirty))
 
 
 def _watches(stage: Stage, buffer: str) -> bool:

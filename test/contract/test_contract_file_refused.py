@@ -1,13 +1,19 @@
-"""Every rule of a contract's file, broken once. Whoever writes one wrongly must be told on one line where, what was found,
-what is allowed and what to do; a rule without a test here would one day be lost."""
+"""Every rule of a contract's file, broken once. Whoever writes one wrongly must be told on one line where, what was
+found, what is allowed and what to do; a rule without a test here would one day be lost."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from contract_cases import Case
+from contract_cases import TEXT, Case
+from contract_specs import SERVO
 from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import load, loads
 from flashrt_ros.contract.nodes import MAX_BYTES
+from flashrt_ros.contract.verify import verify
 
+SLIPS = ("", " ", "\t", "\n", "\n  ", ":", ": ", "- ", "[", "]", "{", "}", "#", "'", '"', "~", "!", "!!", "&a", "*a",
+         "|\n", "%", "\0", "\u2028", "\ud800", "null", "0", "-1", "1e9", ".inf", "true", "<<: {}", "? ", "---\n", "=")
 RULES = {
     "unknown block": Case(
         "rollback:", "rolback: #!",
@@ -193,15 +199,31 @@ def test_what_is_no_contract_at_all_is_refused(text, words):
     """Empty files, other YAML and bombs end in the same one line, at once and without a traceback."""
     with pytest.raises(ContractError) as caught:
         loads(text, "arm.yaml")
-    assert words in str(caught.value) and str(caught.value).startswith("arm.yaml:") and len(str(caught.value).splitlines()) == 1
+    message = str(caught.value)
+    assert words in message and message.startswith("arm.yaml:") and len(message.splitlines()) == 1
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_no_damage_to_a_file_ends_in_a_traceback(data):
+    """A slip of the hand anywhere gives a contract or a ContractError, never another exception."""
+    text = TEXT
+    for _ in range(data.draw(st.integers(1, 3))):
+        at, length = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from([0, 1, 4, 40]))
+        text = text[:at] + data.draw(st.sampled_from(SLIPS)) + text[at + length:]
+    try:
+        verify(loads(text, "arm.yaml"), SERVO)
+    except ContractError as error:
+        assert str(error).startswith("arm.yaml:") and len(str(error).splitlines()) == 1
 
 
 def test_file_that_can_not_be_read_is_refused(tmp_path):
     """A missing path, a directory, another encoding and an endless file are the user's errors too."""
     (tmp_path / "latin.yaml").write_bytes("contract: 1\n# caf\xe9\n".encode("latin-1"))
     (tmp_path / "long.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
-    for name, words in (("none.yaml", "No such file"), (".", "Is a directory"), ("latin.yaml", "yaml:2: file: value byte #xe9: UTF-8 text"),
-                        ("long.yaml", "at most 1048576 bytes"), ("a\0b", "null")):
+    for name, words in (
+            ("none.yaml", "No such file"), (".", "Is a directory"), ("a\0b", "null"),
+            ("latin.yaml", "yaml:2: file: value byte #xe9: UTF-8 text"), ("long.yaml", "at most 1048576 bytes")):
         with pytest.raises(ContractError, match="give|save|a page") as caught:
             load(tmp_path / name)
         assert words in str(caught.value)

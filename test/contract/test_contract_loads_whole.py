@@ -3,9 +3,10 @@
 import pytest
 
 from contract_specs import CONTRACT, JOINTS, SERVO, servo_contract
+from flashrt_ros import policies
 from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import load, loads
-from flashrt_ros.contract.schema import Align, Channel, Image, Refresh, Rollback
+from flashrt_ros.contract.schema import Align, Channel, Image, PolicyChoice, Refresh, Rollback
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.resources import find
 
@@ -15,7 +16,8 @@ policy: {type: color_servo}
 decision: {rate_hz: 10, deadline_ms: 8e1}
 inputs:
   scene: {channel: {topic: /scene, type: sensor_msgs/msg/CompressedImage}, image: {size: [96, 96]}}
-  joints: {channel: {topic: ~/joints, type: sensor_msgs/msg/JointState}, select: [position.a, velocity.b], apply: [deg2rad]}
+  joints:
+    {channel: {topic: ~/joints, type: sensor_msgs/msg/JointState}, select: [position.a, velocity.b], apply: [deg2rad]}
   task: {channel: {topic: task, type: std_msgs/msg/String}}
 stages:
   vision:
@@ -52,7 +54,7 @@ def test_what_is_left_out_takes_its_usual_value():
     assert scene.align == Align("hold", "header", None) and scene.image.resize == "pad" and task.default is None
     assert joints.apply == ("deg2rad",) and joints.select == ("position.a", "velocity.b")
     assert contract.refresh == (Refresh("vision"), Refresh("action"))
-    assert (contract.policy.checkpoint, contract.policy.precision, contract.policy.allow_stale) == ("builtin", "fp32", False)
+    assert contract.policy == PolicyChoice("color_servo", "builtin", "fp32", False)
     assert contract.rollback == Rollback()
 
 
@@ -67,10 +69,12 @@ def test_lines_are_those_of_the_file():
     """Later errors point into the file by these; an unknown key by the block around it."""
     contract = servo_contract()
     text = CONTRACT.read_text().splitlines()
-    for key, words in (("policy.type", "type: color_servo"), ("inputs.joints.select[2]", "- position.elbow"), ("stages.vision.every", "every: 2"),
-                       ("outputs[1].controller.topic", "topic: gripper_controller"), ("limits.velocity.gripper", "gripper: 0.2"),
-                       ("stages.vision.overlap.commit_after", "commit_after: 1"), ("stages.vision.nothing.below", "  vision:"),
-                       ("outputs[1].nothing", "- name: gripper"), ("nothing", "# The execution contract")):
+    for key, words in (
+            ("policy.type", "type: color_servo"), ("inputs.joints.select[2]", "- position.elbow"),
+            ("stages.vision.every", "every: 2"), ("stages.vision.overlap.commit_after", "commit_after: 1"),
+            ("outputs[1].controller.topic", "topic: gripper_controller"), ("limits.velocity.gripper", "gripper: 0.2"),
+            ("stages.vision.nothing.below", "  vision:"), ("outputs[1].nothing", "- name: gripper"),
+            ("nothing", "# The execution contract")):
         assert words in text[contract.line(key) - 1], key
 
 
@@ -84,9 +88,10 @@ def test_text_and_file_give_equal_contracts(tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(find("config").glob("*.contract.yaml")), ids=lambda p: p.name)
-def test_shipped_contracts_load(path):
-    """No file in config/ may rot."""
-    assert load(path).version == 1
+def test_shipped_contracts_pass_verify(path):
+    """No file in config/ may rot: each is held against its own policy's declaration."""
+    contract = load(path)
+    verify(contract, policies.spec(contract.policy))
 
 
 def test_error_is_one_line_whatever_the_value():

@@ -33,7 +33,7 @@ def test_a_stage_behind_a_slower_one_sees_nothing_fresh():
 
 
 def chunks(pipeline, changed: tuple[str, int] | None = None) -> list[object]:
-    """The chunks of twelve decisions with every input new at each, but for `changed`: (input, decision) of another value."""
+    """The chunks of twelve decisions, every input new at each. changed: an input and when it has another value."""
     walk, out = Walk(pipeline), []
     for decision in range(12):
         walk.step(decision, 0, {b.name: ((decision, changed == (b.name, decision)), None)

@@ -1,4 +1,4 @@
-"""`flashrt plan` is where a person sees what a contract will do; the table and the picture must say it, and say the same."""
+"""`flashrt plan` is where a person sees what a contract will do: the table and the picture must say it."""
 
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from contract_specs import SERVO, pipelines, servo_contract
+from contract_specs import CONTRACT, SERVO, pipelines, servo_contract
+from flashrt_ros import policies
 from flashrt_ros.contract.age import paths
 from flashrt_ros.contract.closure import Run, hyper_period, plans, schedule
+from flashrt_ros.contract.errors import ContractError
+from flashrt_ros.contract.load import loads
 from flashrt_ros.contract.picture import svg
 from flashrt_ros.contract.schema import PolicyChoice, Refresh
 from flashrt_ros.contract.table import grids, text
@@ -37,8 +40,8 @@ def test_warnings_are_printed():
     """A policy that runs against advice says so wherever it is looked at."""
     contract = replace(servo_contract(), policy=PolicyChoice("color_servo", allow_stale=True))
     pipeline = verify(contract, replace(SERVO, trained_stale=False))
-    assert "allow_stale: 'color_servo' was not trained" in text(pipeline)
-    assert "allow_stale: 'color_servo' was not trained" in "".join(ElementTree.fromstring(svg(pipeline).encode()).itertext())
+    for printed in (text(pipeline), svg(pipeline)):
+        assert "allow_stale: 'color_servo' was not trained" in printed
 
 
 @pytest.mark.parametrize(("vision", "fuse", "turns"), [
@@ -76,3 +79,19 @@ def test_printouts_agree_with_the_pipeline(pipeline):
         assert name in words
     assert all(any(w.startswith(f"state {name}: ") for w in words) for name in state)
     assert svg(pipeline) == svg(pipeline)
+
+
+def test_documentation_shows_what_is_printed():
+    """docs/contract.md quotes the demo's plan and two errors; a reader compares them with the screen."""
+    contract = servo_contract()
+    pipeline = verify(contract, policies.spec(contract.policy))
+    printed = {" ".join(line.split()) for line in text(pipeline).splitlines()}
+    page = (CONTRACT.parent.parent / "docs" / "contract.md").read_text()
+    quoted = page.partition("## What `flashrt plan` prints")[2].split("```")[1]
+    assert len(quoted.split("\n")) > 10
+    assert {" ".join(line.split()) for line in quoted.splitlines()} <= printed
+    source = CONTRACT.read_text()
+    for find, put in (("    every: 2 ", "    evry: 2 "), ("    max_age_ms: 600 ", "    max_age_ms: 300 ")):
+        with pytest.raises(ContractError) as caught:
+            verify(loads(source.replace(find, put), "arm.yaml"), SERVO)
+        assert str(caught.value).replace("ms: allow", "ms:\n    allow") in page

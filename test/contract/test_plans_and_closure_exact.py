@@ -1,5 +1,7 @@
-"""The plans are warmed up before anything runs, and the closure is what a capsule holds: one too few breaks a promise on
-the robot, one too many costs memory. So both are held against an exhaustive search over the refresh rules themselves."""
+"""The plans are warmed up before anything runs, and the closure is what a capsule holds: one too few breaks a promise
+on the robot, one too many costs memory. So both are held against an exhaustive search over the refresh rules."""
+
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,13 +9,13 @@ from hypothesis import strategies as st
 from contract_specs import SERVO, pipelines, servo_contract
 from contract_walk import Walk, reachable
 from flashrt_ros.contract.closure import Run, closure, plans, steady_plans
+from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.refresh import own_state
+from flashrt_ros.contract.schema import Refresh
 from flashrt_ros.contract.verify import verify
 
 
-@settings(max_examples=20)
-@given(pipelines(most_stages=3, most_every=3))
-def test_plans_and_closure_are_exactly_what_the_rules_allow(pipeline):
+def assert_exact(pipeline: Pipeline) -> None:
     """Every set of stages that due() can return is a plan, and nothing else is; a buffer is in the closure if and only
     if some reachable boundary reads it as the last one left it (state always)."""
     found, live = reachable(pipeline)
@@ -22,6 +24,20 @@ def test_plans_and_closure_are_exactly_what_the_rules_allow(pipeline):
     assert set(plans(pipeline)) == found | {first}
     assert set(closure(pipeline).buffers) == live | {b for s in pipeline.stages for b in own_state(s)}
     assert pipeline.spec.chunk not in closure(pipeline).buffers
+
+
+@settings(max_examples=250)
+@given(pipelines(most_stages=2, most_every=3))
+def test_plans_and_closure_of_two_stages_are_exact(pipeline):
+    """Many small pipelines, for every combination of two rules."""
+    assert_exact(pipeline)
+
+
+@settings(max_examples=12)
+@given(pipelines(most_stages=3, most_every=3))
+def test_plans_and_closure_of_three_stages_are_exact(pipeline):
+    """A few larger ones, for what needs a stage in between; the search grows fast."""
+    assert_exact(pipeline)
 
 
 @given(pipelines(), st.randoms(use_true_random=False))
@@ -57,3 +73,12 @@ def test_plans_without_expiry_leave_overlapped_stages_in_the_background():
     """The deadline is held against these only: an over-age run in the foreground is judged at run time."""
     pipeline = verify(servo_contract(), SERVO)
     assert all(Run("vision") not in plan for plan in steady_plans(pipeline, ()))
+
+
+def test_stage_that_lands_as_it_is_due_is_launched_again_at_once():
+    """With commit_after = every there is no boundary that takes up a result without a new launch: one plan less."""
+    vision = Refresh("vision", every=2, max_age_ms=900, commit_after=2)
+    refresh = (vision, Refresh("fuse", on_change=("vision_tokens",)), Refresh("action"))
+    pipeline = verify(replace(servo_contract(), refresh=refresh), SERVO)
+    assert {Run("fuse"), Run("action")} not in plans(pipeline)
+    assert set(plans(pipeline)[1:]) == reachable(pipeline)[0] - {plans(pipeline)[0]}

@@ -1,5 +1,5 @@
-"""A policy's own declaration is held to rules too: a graph that can't be ordered, or that moves data nowhere, would fail at
-run time or hide a mistake."""
+"""A policy's own declaration is held to rules too: a graph that can't be ordered, or that moves data nowhere, would
+fail at run time or hide a mistake."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -76,8 +76,8 @@ RULES = {
     "chunk that isn't the output": (
         replace(SERVO, chunk="belief"), "the output buffer 'chunk' is not the chunk"),
     "chunk that isn't there": (
-        replace(servo(BufferSpec("chunk", (32, 7), "float32", "derived"), fuse={"reads": ("vision_tokens", "task", "chunk")}),
-                chunk="plan"), "cycle: fuse -> action -> fuse"),
+        replace(servo(replace(MEMORY, name="chunk"), action={"reads": ("belief", "joints", "chunk")}), chunk="plan"),
+        "the chunk 'plan' is not an output buffer that 'action' writes"),
     "chunk of another width": (
         servo(BufferSpec("chunk", (32, 6), "float32", "output")),
         "the chunk 'chunk' is float32 [32, 6] ... float32 [steps, 7]"),

@@ -36,13 +36,13 @@ class Decision:
 
 @st.composite
 def traffics(draw) -> list[Decision]:
-    """30 decisions whose rates hypothesis chooses and whose rolls a drawn seed gives: lists drawn item by item come out
+    """25 decisions whose rates hypothesis chooses and whose rolls a drawn seed gives: lists drawn item by item come out
     too short and too alike to reach the rarer meetings of events."""
     roll = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     longest_ms, loss = draw(st.sampled_from([0, 30, 120, 400])), draw(st.sampled_from([0.0, 0.1, 0.5]))
     eventful, wild = draw(st.sampled_from([0.0, 0.1, 0.3])), draw(st.sampled_from([0.0, 0.3, 1.0]))
     traffic = []
-    for _ in range(30):
+    for _ in range(25):
         copies = 0 if roll.random() < loss else 2 if roll.random() < 0.2 else 1
         traffic.append(Decision(
             event=str(roll.choice(EVENTS)) if roll.random() < eventful else "none",
@@ -81,13 +81,17 @@ class Witness:
         self.lowest[session] = epoch
 
     def disturbed(self):
-        self.promise = {}
+        """The plan may have changed, though not for the ticks that the controller is about to execute."""
+        fixed_ns = self.last.time_ns + 2 * TICK_NS if self.last else 0  # the next tick, and lead_ms from there
+        self.promise = {t: point for t, point in self.promise.items() if t <= fixed_ns}
 
     def look(self, command, now_ns, jumped):
         stops = sum(self.player.counters[cause] for cause in STOP_CAUSES)
         if stops != self.stops:
             self.stops = stops
             self.disturbed()
+        if jumped:
+            self.promise = {}  # times mean something else now
         if self.last is not None:
             self._compare(self.last, command, jumped)
         self.last = command

@@ -1,13 +1,14 @@
-"""Every reason for which a chunk is refused, one by one: it is named, counted, and the motion under way is not disturbed."""
+"""Every reason for which a chunk is refused, one by one: it is named and counted, and does not disturb the motion."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from player_scenes import HOME, LIMITS, MS, NAMES, START_NS, Run, accepted, active_player, slide
+from player_scenes import HOME, LIMITS, MS, NAMES, START_NS, Run, accepted, active_player, assert_limits, slide
 
 from flashrt_ros.chunk.chunk import Cursor
 from flashrt_ros.player.command import State
+from flashrt_ros.player.conform import conform
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerError, PlayerParameters
 from flashrt_ros.player.verdict import Reason, Refused
@@ -104,7 +105,7 @@ def test_a_refused_chunk_does_not_use_up_its_order(playing):
 
 
 def test_a_base_that_lies_ahead_is_refused(playing):
-    """A tick that this player has not played cannot be where it was; entering there would be a jump to a made-up step."""
+    """A tick that this player has not played cannot be where it was; entering there would be a made-up step."""
     base = replace(playing.player.cursor, tick=playing.player.cursor.tick + 1)
     refused(playing.player, slide(playing.now_ns, epoch=2, seq=6, base=base), playing.now_ns, Reason.BAD_BASE)
 
@@ -113,7 +114,8 @@ def test_a_base_that_lies_ahead_is_refused(playing):
 def test_a_chunk_with_no_step_left_is_refused(playing, steps):
     """After 3 consumed ticks nothing of so short a chunk remains; one step alone has no motion at any time."""
     base = Cursor(player=7, tick=0, session=1, epoch=2, seq=5)
-    refused(playing.player, slide(playing.now_ns, steps=steps, epoch=2, seq=6, base=base), playing.now_ns, Reason.HORIZON)
+    chunk = slide(playing.now_ns, steps=steps, epoch=2, seq=6, base=base)
+    refused(playing.player, chunk, playing.now_ns, Reason.HORIZON)
 
 
 def test_an_idle_player_takes_nothing():
@@ -137,8 +139,26 @@ def test_targets_beyond_a_position_limit_are_clamped_and_counted():
     assert run.positions()[:, 1].max() <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("call", [lambda p: p.tick(0), lambda p: p.window(0), lambda p: p.stop("x"), lambda p: p.epoch(1, 1, 0),
-                                  lambda p: p.cursor])
+def test_a_target_held_at_a_limit_is_at_rest_there():
+    """The policy's velocity belongs to the target that it asked for; at the limit it would push against it."""
+    chunk = replace(slide(START_NS, [0, 0.9, 0.02], (0, 1, 0), steps=12), velocities=np.tile([0.0, 1.0, 0.0], (12, 1)))
+    fit, _ = conform(chunk, LIMITS, 1e-3)
+    assert fit.positions[:, 1].max() == 1.0
+    np.testing.assert_array_equal(fit.velocities[:, 1], np.where(chunk.positions[:, 1] > 1.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("field", ["positions", "velocities"])
+def test_absurd_but_finite_numbers_cannot_overflow(field):
+    """The largest float passes the finiteness check; its products must not become NaN behind it."""
+    run = Run(active_player())
+    values = np.tile([1e308, -1e308, 1e308], (50, 1)) * np.where(np.arange(50) % 2, 1, -1)[:, None]
+    accepted(run.player.offer(replace(slide(run.now_ns), **{field: values}), run.now_ns))
+    run.ticks(60)
+    assert_limits(run.positions(), run.velocities())
+
+
+@pytest.mark.parametrize("call", [lambda p: p.tick(0), lambda p: p.window(0), lambda p: p.stop("x"),
+                                  lambda p: p.epoch(1, 1, 0), lambda p: p.cursor])
 def test_an_idle_player_says_that_it_is_idle(call):
     """A node that forgot to activate must not get a command made of nothing."""
     with pytest.raises(PlayerError, match="activate"):

@@ -21,7 +21,7 @@ def test_it_begins_at_the_present_motion_and_ends_at_the_chunks(position, veloci
 
 @given(gap, gap)
 def test_its_rate_is_its_derivative_and_each_part_keeps_to_its_share(position, velocity):
-    """A wrong rate passes unnoticed behind the tracker, as a ripple; the share is what keeps the tracker out of limits."""
+    """A wrong rate passes unnoticed behind the tracker, as a ripple; the share keeps the tracker away from limits."""
     blend = Blend.within(LIMITS, position, velocity, 0.15)
     at = np.linspace(0, blend.duration_s, 401)
     offset, rate = blend.at(at)

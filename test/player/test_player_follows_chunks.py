@@ -1,10 +1,12 @@
-"""From chunk to motion: where a chunk is entered, how it joins the present motion, how it ends, and what the cursor says."""
+"""From chunk to motion: where a chunk is entered, how it joins the present motion, how it ends; what the cursor says."""
 
 import numpy as np
+import pytest
 from player_scenes import HOME, LIMITS, MS, START_NS, TICK_NS, Run, accepted, active_player, assert_limits, slide
 
 from flashrt_ros.chunk.chunk import Cursor
 from flashrt_ros.player.command import State
+from flashrt_ros.player.player import PlayerError
 
 
 def test_it_holds_the_measured_pose_until_a_chunk_comes():
@@ -19,10 +21,10 @@ def test_a_chunk_is_followed_exactly_once_joined():
     """After the blend, command and chunk are the same at each tick's own time."""
     run = Run(active_player())
     accepted(run.player.offer(slide(run.now_ns), run.now_ns))
-    last = run.ticks(22)
-    np.testing.assert_allclose(last.position, HOME + 22 * 0.02 * np.array([0.5, -0.2, 0]), atol=1e-9)
+    last = run.ticks(25)
+    np.testing.assert_allclose(last.position, HOME + 25 * 0.02 * np.array([0.5, -0.2, 0]), atol=1e-9)
     np.testing.assert_allclose(last.velocity, [0.5, -0.2, 0], atol=1e-9)
-    assert last.state is State.PLAYING and last.time_ns == START_NS + 22 * TICK_NS
+    assert last.state is State.PLAYING and last.time_ns == START_NS + 25 * TICK_NS
     assert_limits(run.positions(), run.velocities())
 
 
@@ -60,7 +62,7 @@ def test_a_chunk_for_another_player_run_is_entered_by_its_stamp():
 
 
 def test_a_pause_in_the_motion_consumes_no_steps():
-    """Steps that were not executed are still to be executed: the chunk goes on where the arm stopped, not where time is."""
+    """Steps that were not executed are still to be executed: it goes on where the arm stopped, not where time is."""
     run = Run(active_player())
     accepted(run.player.offer(slide(run.now_ns, steps=4), run.now_ns))
     run.ticks(2)
@@ -96,7 +98,8 @@ def test_a_new_chunk_is_joined_without_a_step_in_velocity():
     accepted(run.player.offer(slide(run.now_ns), run.now_ns))
     run.ticks(10)
     cursor = run.player.cursor
-    accepted(run.player.offer(slide(run.now_ns, HOME + [0.2, 0.0, 0.005], (0.2, 0.1, 0), seq=1, base=cursor), run.now_ns))
+    other = slide(run.now_ns, HOME + [0.2, 0.0, 0.005], (0.2, 0.1, 0), seq=1, base=cursor)
+    accepted(run.player.offer(other, run.now_ns))
     run.ticks(24)
     assert_limits(run.positions(), run.velocities())
     np.testing.assert_allclose(run.velocities()[-1], [0.2, 0.1, 0], atol=0.01)
@@ -104,7 +107,7 @@ def test_a_new_chunk_is_joined_without_a_step_in_velocity():
 
 
 def test_a_far_chunk_is_approached_within_half_the_limits():
-    """The first chunk may be anywhere; the way there is slow and smooth rather than at the edge of what the arm can do."""
+    """The first chunk may be anywhere; the way there is slow and smooth, not at the edge of what the arm can do."""
     run = Run(active_player())
     accepted(run.player.offer(slide(run.now_ns, [1.5, -0.8, 0.03], (0, 0, 0), steps=500), run.now_ns))
     run.ticks(24)
@@ -143,11 +146,11 @@ def test_a_late_chunk_resumes_out_of_the_stop():
     run.ticks(18)
     assert run.player.state is State.STOPPING
     where = run.commands[-1].position
-    accepted(run.player.offer(slide(run.now_ns, where, (1.0, 0, 0), seq=1), run.now_ns))
+    accepted(run.player.offer(slide(run.now_ns, where, (0.3, 0, 0), seq=1), run.now_ns))
     assert run.ticks(1).state is State.PLAYING
     run.ticks(23)
     assert_limits(run.positions(), run.velocities())
-    np.testing.assert_allclose(run.velocities()[-1][0], 1.0, atol=0.05)
+    np.testing.assert_allclose(run.velocities()[-1][0], 0.3, atol=1e-6)
 
 
 def test_the_cursor_counts_played_ticks_and_names_the_chunk():
@@ -186,6 +189,18 @@ def test_the_tracking_error_is_the_largest_joints():
     command = player.tick(START_NS + TICK_NS, HOME + [0.0, -0.03, 0.01])
     assert abs(command.tracking_error - 0.03) < 1e-12
     assert player.tick(START_NS + 2 * TICK_NS).tracking_error is None
+
+
+def test_an_arm_moved_at_rest_is_held_where_it_is():
+    """Holding the old pose would pull the arm out of a hand, and the next chunk would start from where it is not."""
+    run = Run(active_player())
+    run.ticks(2)
+    run.player.hold_at(HOME + 0.01)
+    assert (run.ticks(1).position == HOME + 0.01).all() and run.player.state is State.HOLDING
+    accepted(run.player.offer(slide(run.now_ns, HOME + 0.01), run.now_ns))
+    run.ticks(1)
+    with pytest.raises(PlayerError, match="it is playing"):
+        run.player.hold_at(HOME)
 
 
 def test_commands_cannot_be_changed_from_outside():

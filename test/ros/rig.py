@@ -1,7 +1,6 @@
 """A robot without physics for node tests: real policy and player nodes over real DDS under a simulated clock that the
 test advances. Nothing waits for wall time: every step spins until what it caused has arrived."""
 
-import threading
 import time
 
 import numpy as np
@@ -51,7 +50,7 @@ class Rig:
         self.chunks, self.states, self.statuses, self.epochs, self.trajectories = [], [], [], [], []
         self._random = np.random.default_rng(0)
         self._clock = self.robot.create_publisher(Clock, "/clock", 1)
-        self._joints = self.robot.create_publisher(JointState, "joint_states", 10)
+        self.joint_topic = self.robot.create_publisher(JointState, "joint_states", 10)
         self._cameras = {name: self.robot.create_publisher(Image, topic, QoSProfile(depth=5)) for name, topic in TOPICS.items()}
         self.task_topic = self.robot.create_publisher(String, "task", LATCHED)
         for kind, topic, kept, qos in ((ActionChunk, "action_chunk", self.chunks, RELIABLE),
@@ -63,7 +62,11 @@ class Rig:
         self.chunk_topic = self.robot.create_publisher(ActionChunk, "action_chunk", RELIABLE)
 
     def __enter__(self):
-        self.until(lambda: self._clock.get_subscription_count() >= len(self.nodes) and self._matched(), "discovery")
+        try:
+            self.until(lambda: self._clock.get_subscription_count() >= len(self.nodes), "the nodes' clocks")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception):
@@ -105,7 +108,7 @@ class Rig:
         message.header.stamp = to_time(stamp_ns or self.now_ns)
         for field, value in changes.items():
             setattr(message, field, value)
-        self._joints.publish(message)
+        self.joint_topic.publish(message)
 
     def send_image(self, name, pixels=None, stamp_ns=None, **changes):
         if pixels is None:
@@ -126,9 +129,11 @@ class Rig:
 
     def start(self, task=TASK):
         """Until the first chunk of the task is being played."""
+        self.until(self.heard, "subscriptions")
         self.give_task(task)
         self.run_until(lambda: self.states and self.states[-1].state == ExecutionState.PLAYING, "the first chunk to play")
 
-    def _matched(self):
-        wanted = [self.task_topic, *self._cameras.values()] if "policy" in self.nodes else []
-        return all(p.get_subscription_count() for p in (*wanted, self._joints))
+    def heard(self):
+        """Whether the configured nodes have found all that the robot publishes."""
+        cameras = [self.task_topic, *self._cameras.values()]
+        return self.joint_topic.get_subscription_count() == len(self.nodes) and all(p.get_subscription_count() for p in cameras)

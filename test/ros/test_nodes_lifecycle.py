@@ -66,14 +66,12 @@ def test_a_missing_joint_refuses_activation(rig, node):
     """Better no start than a start on the wrong joints."""
     assert change(rig, Transition.TRANSITION_CONFIGURE, node)
     rig.names = [name if name != "elbow" else "ellbow" for name in rig.names]
-    for _ in range(3):
-        rig.advance()
+    heard = (lambda: "joints" in rig.nodes["policy"]._inputs.newest) if node == "policy" else (lambda: rig.nodes["player"]._joints_seen)
+    rig.run_until(heard, "joint states")
     assert not change(rig, Transition.TRANSITION_ACTIVATE, node)
     assert "elbow" in rig.nodes[node].reason and "ellbow" in rig.nodes[node].reason
     rig.names = [name if name != "ellbow" else "elbow" for name in rig.names]
-    for _ in range(3):
-        rig.advance()
-    assert change(rig, Transition.TRANSITION_ACTIVATE, node)
+    rig.run_until(lambda: change(rig, Transition.TRANSITION_ACTIVATE, node), "activation with all joints")
 
 
 def test_the_service_refuses_an_unknown_task_and_keeps_the_old_one():
