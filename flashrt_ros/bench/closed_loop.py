@@ -18,7 +18,7 @@ from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
 from flashrt_ros.player.limits import Limits
-from flashrt_ros.player.player import Player
+from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Refused
 from flashrt_ros.policies.instruction import Instruction
 from flashrt_ros.policies.tabletop_arm import ARM, JOINTS
@@ -75,7 +75,8 @@ class ClosedLoop:
         intake.offer("task", told, None, start_ns)
         self._engine.reset()
         position, velocity = world.joints()
-        player = Player(JOINTS, Limits.of(JOINTS, self._contract.limits), TICK_NS)
+        player = Player(JOINTS, Limits.of(JOINTS, self._contract.limits), TICK_NS,
+                        PlayerParameters(lead_ms=WINDOW_TICKS * TICK_NS / MS))
         player.activate(start_ns, position, player_id=1)
         controllers = {name: JointTrajectoryController([JOINTS[c] for c in columns]) for name, columns in GROUPS.items()}
         for name, columns in GROUPS.items():

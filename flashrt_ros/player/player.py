@@ -216,9 +216,10 @@ class Player:
         life_left = (chunk.start_ns + self._expiry_ns - self._time_ns) // self.tick_ns
         ticks = min(steps_left, life_left)
         if ticks <= self._lead:
-            return Refused(Reason.HORIZON if steps_left < 1 else Reason.EXPIRED,
-                           f"chunk {chunk.order}: entered at step {entry_ns / chunk.step_ns:.1f} of {chunk.horizon}, "
-                           f"{life_left} ticks before it expires, it has no tick left to play")
+            return Refused(Reason.HORIZON if steps_left <= self._lead else Reason.EXPIRED,
+                           f"chunk {chunk.order}: entered at step {entry_ns / chunk.step_ns:.1f} of {chunk.horizon} it "
+                           f"has {steps_left} ticks left, and {life_left} to its expiry; it needs more than the "
+                           f"{self._lead} whose motion is fixed (lead_ms)")
         present, fixed = self._fixed(self._lead)
         position, velocity = fixed[-1]
         elapsed_ns = np.arange(ticks - self._lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row

@@ -22,7 +22,7 @@ class Reason(str, Enum):
     MISSING_JOINTS = "missing_joints"
     NON_FINITE = "non_finite"
     BAD_BASE = "bad_base"  # its base lies ahead of this player's cursor
-    HORIZON = "horizon"  # no step is left to play at the point of entry
+    HORIZON = "horizon"  # at the point of entry no step is left to play
 
 
 @dataclass(frozen=True, slots=True)

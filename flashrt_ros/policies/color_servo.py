@@ -38,6 +38,7 @@ from flashrt_ros.policies.tabletop_cell import (
 
 SEEN = 12  # pixels from which on a cube counts as seen in the scene; one in full view has 30 to 60
 CLEAR = (26, 9)  # pixels, and of the top face, from which on it counts as unobstructed
+WRIST_SEEN = 30  # pixels of the top face in the wrist image; from as high as the arm reaches there are 60
 BIN_SEEN = 60  # pixels; a bin in full view has 200
 IN_BIN = 15  # pixels of a cube's colour in another colour's bin; a neighbouring bin spills fewer
 CAMERA_OFFSET = 0.012  # m: how far the scene camera may be off
@@ -152,7 +153,7 @@ def _scene_offset(tokens: np.ndarray) -> np.ndarray:
     """[2]: what is to be added to positions from the scene camera, m. Its mount's error shifts all that it sees alike,
     and the wrist camera, which is near, is the better judge of where cubes are."""
     scene, wrist = tokens[SCENE_CUBE : SCENE_CUBE + 4], tokens[WRIST_CUBE : WRIST_CUBE + 4]
-    both = (wrist[:, 7] > 0) & _clear(scene)
+    both = _whole(wrist) & _clear(scene)
     if not both.any():
         return np.zeros(2)
     return np.clip((wrist[both, 2:4] - scene[both, 2:4]).mean(0), -CAMERA_OFFSET, CAMERA_OFFSET)
@@ -162,18 +163,22 @@ def _clear(scene: np.ndarray) -> np.ndarray:
     return (scene[..., 0] >= CLEAR[0]) & (scene[..., 1] >= CLEAR[1]) & (scene[..., 7] > 0)
 
 
+def _whole(wrist: np.ndarray) -> np.ndarray:
+    return (wrist[..., 1] >= WRIST_SEEN) & (wrist[..., 7] > 0)
+
+
 def _lying(
     scene: np.ndarray, wrist: np.ndarray, offset: np.ndarray, in_hand: bool
 ) -> tuple[float, float, float] | None:
     """(x, y, yaw) of a cube from its two region tokens [8], or None if it is not seen lying."""
     if _clear(scene) and not in_hand:
         xy, yaw = scene[2:4] + offset, scene[4]
-        if wrist[7] > 0:
+        if _whole(wrist):
             # While the arm moves, image and joints do not quite belong together: the scene camera bounds the error.
             xy = scene[2:4] + np.clip(wrist[2:4] - scene[2:4], -CAMERA_OFFSET, CAMERA_OFFSET)
             yaw = wrist[4]
         return float(xy[0]), float(xy[1]), float(yaw)
-    if wrist[7] > 0:
+    if _whole(wrist):
         return float(wrist[2]), float(wrist[3]), float(wrist[4])
     if scene[0] >= SEEN and not in_hand:
         return float(scene[2] + offset[0]), float(scene[3] + offset[1]), float(scene[4])

@@ -88,8 +88,8 @@ def chunk(belief: Belief, joints: np.ndarray, horizon: int = 32, step_s: float =
     if belief.kind == "belt":
         drift[:2] = belief.velocity[:2]
     out = np.empty((horizon, 7))
+    tool = forward(arm)
     for i in range(horizon):
-        tool = forward(arm)
         position, yaw = tool[:3, 3], tool_yaw(tool)
         held = _holds(cube, position, opening, finger_rate)
         aim = _aim(belief, cube, position, yaw, opening, held)
@@ -103,11 +103,12 @@ def chunk(belief: Belief, joints: np.ndarray, horizon: int = 32, step_s: float =
             wanted = np.clip(wanted, rate - change, rate + change)
         rate = np.clip(wanted, -LIMIT_SHARE * MAX_VELOCITY[:6], LIMIT_SHARE * MAX_VELOCITY[:6])
         arm = np.clip(arm + rate * step_s, LOWER[:6], UPPER[:6])
+        tool = forward(arm)
 
         between = held or float(np.abs(cube - position).max()) < CUBE / 2
         before, opening = opening, max(command, CUBE) if between and opening > HELD[0] else command
         finger_rate = (opening - before) / step_s
-        cube = forward(arm)[:3, 3] if held else cube + drift * step_s
+        cube = tool[:3, 3] if held else cube + drift * step_s
     return out
 
 

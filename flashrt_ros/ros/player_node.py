@@ -34,6 +34,7 @@ STATES = {State.IDLE: ExecutionState.IDLE, State.HOLDING: ExecutionState.HOLDING
           State.STOPPING: ExecutionState.STOPPING, State.FAULT: ExecutionState.FAULT}
 # While at rest, an arm found this far from where it was left has been moved by somebody: rad or m.
 MOVED = 0.05
+WINDOWED = "trajectory_msgs/msg/JointTrajectory"
 REFUSALS = {reason.value for reason in Reason} | {"malformed"}
 
 
@@ -67,13 +68,18 @@ class PlayerNode(ManagedNode):
         contract = load(self._contract_path)
         names = tuple(joint for output in contract.outputs for joint in output.select)
         self._tick_ns = round(1e9 / self._rate_hz)
-        self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, PlayerParameters(**self._motion))
+        # A window repeats the previous one for as long as the next is under way; a controller that takes single commands
+        # needs no such lead.
+        lead_ns = self._window_ticks * self._tick_ns if any(o.channel.type == WINDOWED for o in contract.outputs) else 0
+        motion = PlayerParameters(lead_ms=lead_ns * 1e-6, **self._motion)
+        self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, motion)
         self._select = JointSelector(tuple(f"position.{name}" for name in names))
         self._measured: np.ndarray | None = None
         self._joint_fault = f"no message has come on {self._joints_topic(contract)}: the measured pose is unknown"
         self._joints_seen = False
         self._last_refusal = ""
         self._ticks = 0
+        self._commanded_ns = 0
         self._open(contract)
 
     def activate(self) -> None:
@@ -108,7 +114,7 @@ class PlayerNode(ManagedNode):
             made = self.create_subscription(kind, topic, callback, qos, qos_overriding_options=options)
             self._interfaces.append((self.destroy_subscription, made))
 
-        kinds = {"trajectory_msgs/msg/JointTrajectory": JointTrajectory, "std_msgs/msg/Float64MultiArray": Float64MultiArray,
+        kinds = {WINDOWED: JointTrajectory, "std_msgs/msg/Float64MultiArray": Float64MultiArray,
                  "sensor_msgs/msg/JointState": JointState}
         self._outputs: list[tuple[Output, np.ndarray, object]] = []
         for output in contract.outputs:
@@ -165,6 +171,7 @@ class PlayerNode(ManagedNode):
             if self._announced is not None:
                 player.epoch(*self._announced, now_ns)
         command = player.tick(now_ns, self._measured)
+        self._commanded_ns = command.time_ns
         if command.state is State.HOLDING and command.tracking_error is not None and command.tracking_error > MOVED:
             player.hold_at(self._measured)
             player.counters["moved_at_rest"] += 1
@@ -180,7 +187,7 @@ class PlayerNode(ManagedNode):
         # Stamped at the first point, which is already due: joint_trajectory_controller then enters the window where it
         # is, instead of bridging to it from the measured state, which would throw the command back by the tracking error.
         for output, columns, publisher in self._outputs:
-            if output.channel.type == "trajectory_msgs/msg/JointTrajectory":
+            if output.channel.type == WINDOWED:
                 publisher.publish(trajectory_message(
                     output.select, [(p.time_ns, p.position[columns], p.velocity[columns]) for p in points]))
 
@@ -200,10 +207,11 @@ class PlayerNode(ManagedNode):
         points = self._player.window(self._now_ns())
         if self._player.state is not State.HOLDING:
             self._send_windows(points)
-        if any(output.channel.type != "trajectory_msgs/msg/JointTrajectory" for output, _, _ in self._outputs):
+        if any(output.channel.type != WINDOWED for output, _, _ in self._outputs):
             for point in points:
-                self._stream(point.position)
-                time.sleep(self._tick_ns * 1e-9)
+                if point.time_ns > self._commanded_ns:
+                    self._stream(point.position)
+                    time.sleep(self._tick_ns * 1e-9)
 
     def _publish_state(self, now_ns: int, command) -> None:
         player = self._player

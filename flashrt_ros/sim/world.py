@@ -136,13 +136,14 @@ class World:
                 np.append(v[self._arm_dof], v[self._finger_dof].sum()))
 
     def render(self, camera: str) -> np.ndarray:
-        """The camera's image now, uint8 [H, W, 3], RGB. Raises WorldError for an unknown camera."""
+        """The camera's image now, uint8 [H, W, 3], RGB. The first call opens a graphics context: stay in its thread.
+
+        Raises WorldError for an unknown camera, or where the machine cannot render.
+        """
         if camera not in CAMERAS:
             raise WorldError(f"camera {camera!r} is not one of {', '.join(CAMERAS)}")
         if self._renderer is None:
-            self._renderer = mujoco.Renderer(self._model, self.size[1], self.size[0])
-            for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
-                self._renderer.scene.flags[flag] = False
+            self._renderer = self._open_renderer()
         # After mj_step the body poses lag the joints by one step. These two functions bring them up to date and, unlike
         # mj_forward, leave the solver's warm start alone: a rendered and an unrendered run stay the same run.
         mujoco.mj_kinematics(self._model, self._data)
@@ -170,6 +171,18 @@ class World:
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
+
+    def _open_renderer(self) -> mujoco.Renderer:
+        try:
+            renderer = mujoco.Renderer(self._model, self.size[1], self.size[0])
+        except mujoco.FatalError as error:
+            raise WorldError(
+                f"no image can be rendered here: {error}. Without a display set MUJOCO_GL=egl before mujoco is first "
+                "imported, and have libegl1 and libgl1-mesa-dri installed"
+            ) from error
+        for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
+            renderer.scene.flags[flag] = False
+        return renderer
 
     def _place_bodies(self) -> None:
         data, layout = self._data, self._layout

@@ -1,8 +1,10 @@
-"""Policies and contracts for the tests: the demo's, and random ones."""
+"""Policies and contracts for the tests: a servo like the demo's, small ones, and random ones."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Mapping, NamedTuple, Sequence
 
 from hypothesis import strategies as st
 
@@ -46,69 +48,85 @@ def servo_contract() -> Contract:
 PERIOD_NS = 100_000_000
 
 
-@st.composite
-def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
-    """A random pipeline that verify accepts: 1 to `most_stages` stages before the action, each with a rule of its own.
-
-    Whatever nothing else reads, the action reads; it also reads the input `now` directly, so no rate is refused.
-    """
-    inputs = [BufferSpec("now", (1,), "float32", "input")]
-    inputs += [BufferSpec(f"camera{i}", (2, 2, 3), "uint8", "input") for i in range(draw(st.integers(0, 2)))]
-    if draw(st.booleans()):
-        inputs.append(BufferSpec("text", (4,), "uint8", "input", timeless=True))
-    if noise := "noise" if draw(st.booleans()) else None:
-        inputs.append(BufferSpec(noise, (3,), "float32", "input", timeless=True))
-    buffers, stages, rules = list(inputs), [], {}
-    for i in range(draw(st.integers(1, most_stages))):
-        sources = [b.name for b in buffers if b.kind != "state"]
-        reads = draw(st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True))
-        writes = [f"b{i}"] + [f"b{i}x"] * draw(st.booleans())
-        buffers += [BufferSpec(name, (2,), "float32", "derived") for name in writes]
-        state = [f"state{i}"] * draw(st.booleans())
-        buffers += [BufferSpec(name, (2,), "float32", "state") for name in state]
-        stages.append(StageSpec(f"s{i}", (*reads, *state), (*writes, *state)))
-        every = draw(st.sampled_from([None, *range(1, most_every + 1)]))
-        on_change = tuple(draw(st.lists(st.sampled_from(reads), max_size=2, unique=True)))
-        commit_after = draw(st.sampled_from([None, *range(1, (every or 2) + 1)]))
-        slack_ns = draw(st.sampled_from([None, 0, PERIOD_NS // 2, 3 * PERIOD_NS]))
-        rules[f"s{i}"] = (every, on_change, commit_after, slack_ns)
-    read = {b for s in stages for b in s.reads}
-    buffers.append(BufferSpec("chunk", (8, 1), "float32", "output"))
-    left_over = tuple(b.name for b in buffers[:-1] if b.name not in read or b.name == "now")
-    stages.append(StageSpec("action", left_over, ("chunk",)))
-    rules["action"] = (1, (), None, None)
-    spec = PolicySpec("random", tuple(buffers), tuple(stages), "action", "chunk", ("j",), noise, trained_stale=True)
-    bound = tuple(
-        Input(b.name, Channel(b.name, "std_msgs/msg/String", "latched")) if b.timeless
-        else replace(_TIMED[b.name], max_age_ms=draw(st.sampled_from([30.0, 100.0, 250.0])))
-        for b in inputs if b.name != noise)
-    contract = Contract(
-        policy=PolicyChoice("random"), rate_hz=10.0, deadline_ms=80.0, inputs=bound, refresh=(),
-        outputs=(Output("arm", Channel("arm", "trajectory_msgs/msg/JointTrajectory"), ("j",)),),
-        limits=Limits({"j": (-1.0, 1.0)}, {"j": 1.0}, boundary_jump=0.1), rollback=Rollback())
-    return verify(replace(contract, refresh=_refresh(contract, spec, rules)), spec)
-
-
-_TIMED = {
+INPUTS = {b.name: b for b in (
+    BufferSpec("now", (1,), "float32", "input"),
+    BufferSpec("camera0", (2, 2, 3), "uint8", "input"),
+    BufferSpec("camera1", (2, 2, 3), "uint8", "input"),
+    BufferSpec("text", (4,), "uint8", "input", timeless=True),
+    BufferSpec("noise", (3,), "float32", "input", timeless=True),
+)}
+CHANNELS = {
     "now": Input("now", Channel("now", "sensor_msgs/msg/JointState"), select=("position.j",)),
-    **{n: Input(n, Channel(n, "sensor_msgs/msg/Image"), image=Image((2, 2))) for n in ("camera0", "camera1")},
+    "camera0": Input("camera0", Channel("camera0", "sensor_msgs/msg/Image"), image=Image((2, 2))),
+    "camera1": Input("camera1", Channel("camera1", "sensor_msgs/msg/Image"), image=Image((2, 2))),
+    "text": Input("text", Channel("text", "std_msgs/msg/String", "latched")),
 }
 
 
-def _refresh(contract: Contract, spec: PolicySpec, rules: dict) -> tuple[Refresh, ...]:
-    """The rules with the max_age_ms that verify asks for: the worst case, plus the slack drawn (None: if needed)."""
+class Rule(NamedTuple):
+    """slack_ns: what max_age_ms allows above the worst case; None: no max_age_ms unless verify asks for one."""
+
+    every: int | None = None
+    on_change: tuple[str, ...] = ()
+    commit_after: int | None = None
+    slack_ns: int | None = None
+
+
+def joined(
+    stages: Mapping[StageSpec, Rule], inputs: Sequence[str] = (), max_age_ms: Mapping[str, float] = MappingProxyType({})
+) -> Pipeline:
+    """These stages over those of INPUTS that they (or `inputs`) name, before an action that reads `now` and whatever
+    nothing else reads. An input is at most 100 ms old unless max_age_ms says otherwise."""
+    read = {b for s in stages for b in s.reads}
+    bound = [b for name, b in INPUTS.items() if name == "now" or name in read or name in inputs]
+    derived = [BufferSpec(b, (2,), "float32", "state" if b in s.reads else "derived") for s in stages for b in s.writes]
+    action = StageSpec(
+        "action", tuple(b.name for b in (*bound, *derived) if b.name == "now" or b.name not in read), ("chunk",))
+    noise = "noise" if INPUTS["noise"] in bound else None
+    buffers = (*bound, *derived, BufferSpec("chunk", (8, 1), "float32", "output"))
+    spec = PolicySpec("small", buffers, (*stages, action), "action", "chunk", ("j",), noise, trained_stale=True)
+    contract = Contract(
+        policy=PolicyChoice("small"), rate_hz=10.0, deadline_ms=80.0, refresh=(), rollback=Rollback(),
+        inputs=tuple(CHANNELS[b.name] if b.timeless else replace(CHANNELS[b.name], max_age_ms=max_age_ms.get(b.name, 100.0))
+                     for b in bound if b.name != noise),
+        outputs=(Output("arm", Channel("arm", "trajectory_msgs/msg/JointTrajectory"), ("j",)),),
+        limits=Limits({"j": (-1.0, 1.0)}, {"j": 1.0}, boundary_jump=0.1))
+    return verify(replace(contract, refresh=_refresh(contract, spec, {s.name: r for s, r in stages.items()})), spec)
+
+
+def _refresh(contract: Contract, spec: PolicySpec, rules: Mapping[str, Rule]) -> tuple[Refresh, ...]:
+    """The rules with their max_age_ms: the worst case plus the slack."""
     stages: list[Stage] = []
     for stage in spec.stages:
-        every, on_change, commit_after, slack_ns = rules[stage.name]
-        candidate = Stage(stage.name, stage.reads, stage.writes, every, on_change, None, commit_after)
+        rule = rules.get(stage.name, Rule(every=1))
+        candidate = Stage(stage.name, stage.reads, stage.writes, rule.every, rule.on_change, None, rule.commit_after)
         pipeline = Pipeline(contract, spec, (*stages, candidate))
         ages, timed = worst_ages(pipeline), timed_reads(pipeline, candidate)
         holds = [hold(candidate, b) for b in timed]
-        max_age = None
-        if timed and (slack_ns is not None or any(h != 0 for h in holds)):
-            max_age = (slack_ns or 0) + max(
-                ages[b] + ((commit_after or 0) if h is None else h) * PERIOD_NS for b, h in zip(timed, holds))
-        stages.append(replace(candidate, max_age_ns=max_age))
+        if timed and (rule.slack_ns is not None or any(h != 0 for h in holds)):
+            worst = max(ages[b] + ((rule.commit_after or 0) if h is None else h) * PERIOD_NS
+                        for b, h in zip(timed, holds))
+            candidate = replace(candidate, max_age_ns=worst + (rule.slack_ns or 0))
+        stages.append(candidate)
     return tuple(
         Refresh(s.name, s.every, s.on_change, None if s.max_age_ns is None else s.max_age_ns / 1e6, s.commit_after)
         for s in stages)
+
+
+@st.composite
+def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
+    """A random pipeline that verify accepts: 1 to `most_stages` stages before the action, each with a rule of its own."""
+    inputs = ["now", *draw(st.lists(st.sampled_from([n for n in INPUTS if n != "now"]), unique=True, max_size=4))]
+    sources, stages = list(inputs), {}
+    for i in range(draw(st.integers(1, most_stages))):
+        reads = draw(st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True))
+        writes = [f"b{i}"] + [f"b{i}x"] * draw(st.booleans())
+        state = [f"state{i}"] * draw(st.booleans())
+        every = draw(st.sampled_from([None, *range(1, most_every + 1)]))
+        stages[StageSpec(f"s{i}", (*reads, *state), (*writes, *state))] = Rule(
+            every=every,
+            on_change=tuple(draw(st.lists(st.sampled_from(reads), max_size=2, unique=True))),
+            commit_after=draw(st.sampled_from([None, *range(1, (every or 2) + 1)])),
+            slack_ns=draw(st.sampled_from([None, 0, PERIOD_NS // 2, 3 * PERIOD_NS])))
+        sources += writes
+    return joined(stages, inputs, {name: draw(st.sampled_from([30.0, 100.0, 250.0])) for name in inputs})

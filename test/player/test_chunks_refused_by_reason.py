@@ -110,9 +110,9 @@ def test_a_base_that_lies_ahead_is_refused(playing):
     refused(playing.player, slide(playing.now_ns, epoch=2, seq=6, base=base), playing.now_ns, Reason.BAD_BASE)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 4])
+@pytest.mark.parametrize("steps", [1, 2, 4, 6])
 def test_a_chunk_with_no_step_left_is_refused(playing, steps):
-    """After 3 consumed ticks nothing of so short a chunk remains; one step alone has no motion at any time."""
+    """After 3 consumed ticks and 2 that are fixed nothing of so short a chunk remains; one step alone never moves."""
     base = Cursor(player=7, tick=0, session=1, epoch=2, seq=5)
     chunk = slide(playing.now_ns, steps=steps, epoch=2, seq=6, base=base)
     refused(playing.player, chunk, playing.now_ns, Reason.HORIZON)

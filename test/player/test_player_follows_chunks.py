@@ -1,4 +1,4 @@
-"""From chunk to motion: where a chunk is entered, how it joins the present motion, how it ends; what the cursor says."""
+"""From chunk to motion: where a chunk is entered, how it joins the present motion, how it ends. And the cursor."""
 
 import numpy as np
 import pytest

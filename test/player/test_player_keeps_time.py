@@ -121,12 +121,15 @@ def test_a_window_ends_in_a_limited_stop():
     assert_limits(np.array([p.position for p in rows]), np.array([p.velocity for p in rows]))
 
 
-def test_a_window_begins_not_after_now():
+@pytest.mark.parametrize("new_plan", [False, True])
+def test_a_window_begins_not_after_now(new_plan):
     """A controller bridges from the measured state to a first point that lies ahead: a small jolt at every message."""
     run = started()
     run.ticks(5)
     early = run.player.tick(run.now_ns)  # a tick ahead of the clock
     assert early.time_ns > run.now_ns
+    if new_plan:
+        accepted(run.player.offer(slide(run.now_ns, seq=1), run.now_ns))
     for late_ms in (0, 1, 19, 20, 150):
         window = run.player.window(run.now_ns + late_ms * MS)
         assert window[0].time_ns <= run.now_ns + late_ms * MS < window[1].time_ns
