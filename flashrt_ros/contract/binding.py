@@ -110,6 +110,16 @@ def check_outputs(contract: Contract, spec: PolicySpec) -> None:
                 "this version plays absolute joint positions only",
                 "write 'joint'",
             )
+        for field in ("step_ms", "offset_ms"):
+            value, first = getattr(output, field), getattr(contract.outputs[0], field)
+            if value != first:
+                raise ContractError.at(
+                    contract,
+                    f"{key}.{field}",
+                    f"{value:g}",
+                    f"one chunk carries all joints, and outputs[0] has {first:g}",
+                    f"write {first:g} in both",
+                )
         for j, joint in enumerate(output.select):
             path = f"{key}.select[{j}]"
             if joint not in spec.joints:

@@ -1,12 +1,12 @@
 """The servo that picks and places: from where the cube is believed to be to a chunk of joint targets. numpy only.
 
-It is Markov: what to do follows from joints, finger opening and belief alone. No timers, no memory: each chunk is made by
-rolling the same rule forward from the present state, so a lost cube is simply approached again. Where a decision must
-not flutter, geometry gives the hysteresis: closing fingers tolerate a larger error than open ones.
+It is Markov: what to do follows from joints, finger opening and belief alone. No timers, no memory: each chunk is made
+by rolling the same rule forward from the present state, so a lost cube is simply approached again. Where a decision
+must not flutter, geometry gives the hysteresis: closing fingers tolerate a larger error than open ones.
 
-Conditions, in the order in which they are asked (z as tool height):
-  cube lies over its bin, not held   -> open, climb, go home
+Conditions, in the order in which they are asked:
   held                               -> lift; for `place` carry over the bin, lower, open
+  cube lies in its bin               -> open, climb, go home
   fingers closed on nothing          -> open, climb
   in the grasp pose                  -> close
   otherwise                          -> approach: down a funnel that is high far from the cube and narrow at its foot
@@ -28,7 +28,7 @@ HOVER = 0.09  # height of the funnel's rim above the grasp
 FUNNEL_FOOT, FUNNEL_SLOPE = 0.006, 3.0
 LIFT_Z = 0.17  # tool height to which a held cube is lifted and at which it is carried
 RELEASE_Z = TABLE_Z + BIN_HEIGHT + 0.014  # the fingertips stay above the bin's walls
-SQUEEZE = 0.026  # commanded opening while holding: 14 mm inside the cube, the servo's force limit does the rest
+SQUEEZE = 0.026  # commanded opening while holding: 14 mm inside the cube; the more, the harder the grip
 HELD = (CUBE - 0.006, CUBE + 0.004)  # finger openings that mean a cube lies between the fingers
 FINGERS_REST = 0.04  # m/s; they close and open three times as fast
 NOT_THIS_ONE = 0.20  # m; further than a cube is carried within the age that vision may reach
@@ -62,7 +62,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """Where to go from here: tool target (x, y, z), yaw, commanded opening, what fraction of the lateral speed is allowed."""
+    """Where to go from here: tool target (x, y, z), yaw, commanded opening, allowed fraction of the lateral speed."""
 
     x: float
     y: float
@@ -72,18 +72,19 @@ class _Aim:
     lateral: float = 1.0
 
 
-def chunk(belief: Belief, joints: np.ndarray, horizon: int = 32, step_s: float = 0.02,
-          velocity: np.ndarray | None = None) -> np.ndarray:
+def chunk(
+    belief: Belief, joints: np.ndarray, horizon: int = 32, step_s: float = 0.02, velocity: np.ndarray | None = None
+) -> np.ndarray:
     """Joint targets, float64 [horizon, 7] in the order of JOINTS; row i is for i * step_s after `joints` were read.
 
     joints [7]: measured positions, row 0 repeats the arm's. velocity [7]: measured velocities, from which the motion
-    goes on within the acceleration limits. None: the motion starts at whatever speed the servo wants here, and the fingers
-    count as resting, so that fingers on their way through a cube's width pass for fingers around a cube.
+    goes on within the acceleration limits. None: the motion starts at whatever speed the servo wants here, and the
+    fingers count as resting, so that fingers on their way through a cube's width pass for fingers around a cube.
     The gripper's column is a command: while holding it lies inside the cube.
     """
     q = np.clip(np.asarray(joints, dtype=np.float64), LOWER, UPPER)
     arm, opening, command = q[:6].copy(), float(q[6]), float(q[6])
-    rate, finger_rate = (None, 0.0) if velocity is None else (np.array(velocity[:6], dtype=np.float64), float(velocity[6]))
+    rate, finger_rate = (None, 0.0) if velocity is None else (np.array(velocity[:6], dtype=float), float(velocity[6]))
     cube, drift = np.array(belief.cube, dtype=np.float64), np.zeros(3)
     if belief.kind == "belt":
         drift[:2] = belief.velocity[:2]
@@ -156,7 +157,7 @@ def _leave(x: float, y: float, z: float, yaw: float, opening: float) -> _Aim:
 
 
 def _arm_rate(aim: _Aim, drift: np.ndarray, tool: np.ndarray, yaw: float, arm: np.ndarray, step_s: float) -> np.ndarray:
-    """Joint velocities [6] that take the tool towards the aim, before joint limits. drift [3]: the aim's own velocity."""
+    """Joint velocities [6] towards the aim, before joint limits. drift [3]: the aim's own velocity."""
     dx, dy, dz = aim.x - tool[0], aim.y - tool[1], aim.z - tool[2]
     away = hypot(dx, dy)
     along = aim.lateral * _speed(away, LATERAL_SPEED) / max(away, 1e-9)

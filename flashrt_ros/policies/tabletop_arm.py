@@ -133,7 +133,7 @@ class Camera:
 
     parent: "world" or "hand" (the wrist_roll frame). position [3] and target [3] in the parent's frame: where it is
     and a point that it looks at; up [3]: the direction that is up in the image. fovy: vertical field of view (rad).
-    Pixel coordinates are (u, v) = (right, down) from the image's top left corner; the centre of column j is u = j + 0.5.
+    Pixel coordinates are (u, v) = (right, down) from the image's top left corner; column j has its centre at j + 0.5.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """The tabletop cell: what stands around the arm, and where. The one description that the physics world, the servo and
 the camera-based policy share. Pure Python; imports nothing. World frame and units as in tabletop_arm.py.
 
-Seen from the arm: cubes lie in the near zone, the belt runs across behind them, the bins stand in a row behind the belt.
+Seen from the arm: cubes lie in the near zone, the belt runs across behind them, and behind the belt the bins stand in
+a row.
 """
 
 from __future__ import annotations

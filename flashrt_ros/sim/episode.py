@@ -28,12 +28,21 @@ class EpisodeResult:
     decisions: int
 
 
-def run_episode(world: World, task: Instruction | str, seed: int, decide: Callable[[World], np.ndarray], *,
-                period_ns: int = 100_000_000, step_ns: int = 20_000_000, limit_ns: int = 20_000_000_000) -> EpisodeResult:
+def run_episode(
+    world: World,
+    task: Instruction | str,
+    seed: int,
+    decide: Callable[[World], np.ndarray],
+    *,
+    period_ns: int = 100_000_000,
+    step_ns: int = 20_000_000,
+    limit_ns: int = 20_000_000_000,
+) -> EpisodeResult:
     """Reset the world and drive it until success or the limit.
 
-    decide(world) -> joint targets [H >= 3, 7], row i for i * step_ns after now; called every period_ns and free to call
+    decide(world) -> joint targets [H, 7], row i for i * step_ns after now; called every period_ns and free to call
     world.render, joints or objects. No latency: the chunk plays from the moment of its decision.
+    Raises JtcError when the controller refuses a chunk.
     """
     instruction = world.reset(task, seed)
     controller = JointTrajectoryController(JOINTS)
@@ -43,7 +52,7 @@ def run_episode(world: World, task: Instruction | str, seed: int, decide: Callab
     while not world.score().success and world.time_ns - start_ns < limit_ns:
         verdict = controller.receive(_trajectory(decide(world), world.time_ns, step_ns), world.time_ns)
         if isinstance(verdict, Rejected):
-            raise JtcError(f"decision {decisions}: the controller refused the chunk by its rule {verdict.rule}: {verdict.reason}")
+            raise JtcError(f"decision {decisions}: the controller refused the chunk ({verdict.rule}): {verdict.reason}")
         decisions += 1
         for _ in range(period_ns // CONTROL_NS):
             world.step(controller.update(world.time_ns, *world.joints()).positions)
@@ -51,8 +60,8 @@ def run_episode(world: World, task: Instruction | str, seed: int, decide: Callab
 
 
 def _trajectory(targets: np.ndarray, now_ns: int, step_ns: int) -> Trajectory:
-    """The rows after the first (the arm is there already), with the velocities of their central differences; the last
-    row is dropped to a stop, for the controller refuses a trajectory that ends moving."""
+    """The rows after the first (the arm is there already), with the velocities of their central differences; at the
+    last row they are zero, for the controller refuses a trajectory that ends moving."""
     velocities = np.gradient(targets, step_ns * 1e-9, axis=0)
     velocities[-1] = 0.0
     points = (

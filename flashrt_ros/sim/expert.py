@@ -1,4 +1,5 @@
-"""The scripted expert: the servo fed with privileged poses. For demonstrations and as the upper bound; no torch, no ROS."""
+"""The scripted expert: the servo fed with privileged poses, for demonstrations and as the upper bound. Imports no torch
+and no ROS."""
 
 from __future__ import annotations
 

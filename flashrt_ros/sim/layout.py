@@ -83,7 +83,7 @@ def _riders(instruction: Instruction, rng: np.random.Generator, direction: float
 
 
 def _free_place(rng: np.random.Generator, taken: list[tuple]) -> tuple[float, float]:
-    """A place in the cubes' zone, at least SPACING from all taken ones. The zone is wide enough that four always fit."""
+    """A place in the cubes' zone, at least SPACING from all taken ones. Four always fit: the zone is wide."""
     while True:
         x, y = rng.uniform(*CUBE_X), rng.uniform(*CUBE_Y)
         if all(hypot(x - other[0], y - other[1]) >= SPACING for other in taken):

@@ -16,7 +16,7 @@ from flashrt_ros.policies.tabletop_cell import (
 )
 
 TIMESTEP_S = 0.002
-BELT_PITCH = 0.08  # between the belt's stripes
+BELT_PITCH = 0.10  # between the belt's stripes
 BELT_HALF_LENGTH = 1.9  # far past the table, so that no cube reaches an end within an episode
 
 RGB = {
@@ -144,11 +144,11 @@ def _bin(colour: str, y: float) -> str:
 def _belt() -> str:
     """A slab on a slide joint. world.py sets the joint's speed at every step and wraps its position by the pitch of
     the stripes, so the slab seems endless while friction carries the cubes."""
-    count = round(0.72 / BELT_PITCH)
+    count = 6  # as far as the cameras see
     stripes = "".join(
         f'''
-      <geom type="box" pos="0 {i * BELT_PITCH:.3f} {BELT_Z}" size="{BELT_WIDTH / 2 - 0.004} 0.006 0.0004" material="stripe"
-        {_UNSEEN_BY_PHYSICS}/>''' for i in range(-count, count + 1))
+      <geom type="box" pos="0 {i * BELT_PITCH:.3f} {BELT_Z}" size="{BELT_WIDTH / 2 - 0.004} 0.006 0.0004"
+        material="stripe" {_UNSEEN_BY_PHYSICS}/>''' for i in range(-count, count + 1))
     edge = BELT_WIDTH / 2 + 0.005
     rails = "".join(
         f'<geom type="box" pos="{BELT_X + s * edge} 0 0.006" size="0.005 {BELT_HALF_LENGTH} 0.006" material="rail" '
@@ -157,8 +157,8 @@ def _belt() -> str:
     {rails}
     <body name="belt" pos="{BELT_X} 0 0">
       <joint name="belt" type="slide" axis="0 1 0"/>
-      <geom name="belt" type="box" pos="0 0 {BELT_Z / 2}" size="{BELT_WIDTH / 2} {BELT_HALF_LENGTH} {BELT_Z / 2}" mass="100"
-        material="belt" {_STILL_BITS} friction="0.9 0.01 0.001"/>{stripes}
+      <geom name="belt" type="box" pos="0 0 {BELT_Z / 2}" size="{BELT_WIDTH / 2} {BELT_HALF_LENGTH} {BELT_Z / 2}"
+        material="belt" mass="100" {_STILL_BITS} friction="0.9 0.01 0.001"/>{stripes}
     </body>'''
 
 
@@ -181,8 +181,10 @@ def build() -> str:
     <default class="arm"><geom {_ARM_BITS}/></default>
   </default>
   <asset>
-    <texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.94 0.96" rgb2="0.72 0.76 0.82" width="64" height="384"/>
-    <texture name="tiles" type="2d" builtin="checker" rgb1="0.74 0.75 0.78" rgb2="0.66 0.67 0.71" width="128" height="128"/>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.94 0.96" rgb2="0.72 0.76 0.82" width="64"
+      height="384"/>
+    <texture name="tiles" type="2d" builtin="checker" rgb1="0.74 0.75 0.78" rgb2="0.66 0.67 0.71" width="128"
+      height="128"/>
     <material name="floor" texture="tiles" texrepeat="10 10" texuniform="false"/>
     <material name="table" rgba="0.80 0.77 0.73 1"/>
     <material name="edge" rgba="0.55 0.50 0.45 1"/>
@@ -195,17 +197,19 @@ def build() -> str:
     {colours}
   </asset>
   <worldbody>
-    <light name="lamp" type="directional" pos="0.6 0.3 2" dir="-0.2 -0.2 -1" diffuse="0.5 0.5 0.5" ambient="0 0 0" specular="0 0 0"
-      castshadow="false"/>
+    <light name="lamp" type="directional" pos="0.6 0.3 2" dir="-0.2 -0.2 -1" diffuse="0.5 0.5 0.5" ambient="0 0 0"
+      specular="0 0 0" castshadow="false"/>
     <geom name="floor" type="plane" pos="0 0 -0.72" size="4 4 0.1" material="floor" {_STILL_BITS}/>
-    <geom name="table" type="box" pos="0.30 0 {TABLE_Z - 0.02}" size="0.46 0.60 0.02" material="table" {_STILL_BITS}
-      friction="0.7 0.01 0.001"/>
+    <geom name="table" type="box" pos="0.30 0 {TABLE_Z - 0.02}" size="0.46 0.60 0.02" material="table"
+      friction="0.7 0.01 0.001" {_STILL_BITS}/>
     <geom type="box" pos="0.30 0 {TABLE_Z - 0.06}" size="0.44 0.58 0.02" material="edge" {_UNSEEN_BY_PHYSICS}/>
     {_camera("scene")}
     {_belt()}{"".join(_bin(c, y) for c, y in zip(COLOURS, BIN_Y))}{"".join(_cube(c) for c in COLOURS)}{_arm()}
   </worldbody>
   <tendon>
-    <fixed name="gripper" actuatorfrcrange="-{FORCE_LIMIT[-1]} {FORCE_LIMIT[-1]}"><joint joint="finger_left" coef="1"/><joint joint="finger_right" coef="1"/></fixed>
+    <fixed name="gripper" actuatorfrcrange="-{FORCE_LIMIT[-1]} {FORCE_LIMIT[-1]}">
+      <joint joint="finger_left" coef="1"/><joint joint="finger_right" coef="1"/>
+    </fixed>
   </tendon>
   <equality><joint joint1="finger_left" joint2="finger_right" solref="0.004 1"/></equality>
   <actuator>

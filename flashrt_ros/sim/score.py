@@ -16,9 +16,9 @@ MOVED_M = 0.03
 
 @dataclass(frozen=True)
 class Score:
-    """lifted_s: for how long without a break the named cube has been LIFT_M up (as of now). in_bin: it lies released in the named bin.
-    moved: colour -> the furthest that each other cube has been from where it started (m; on the belt: from where
-    the belt would have carried it). reason: one line that says why success is what it is."""
+    """lifted_s: for how long without a break the named cube has been LIFT_M up, as of now. in_bin: it lies released in
+    the named bin. moved: colour -> the furthest that each other cube has been from where it started (m; on the belt:
+    from where the belt would have carried it). reason: one line that says why success is what it is."""
 
     success: bool
     lifted_s: float
@@ -66,7 +66,7 @@ class Scorer:
             worst = max(disturbed, key=disturbed.get)
             reason = f"the {worst} cube was moved by {disturbed[worst]:.3f} m (allowed: {MOVED_M} m)"
         elif bin_:
-            reason = f"the {colour} cube lies in the {bin_} bin" if done else f"the {colour} cube is not in the {bin_} bin"
+            reason = f"the {colour} cube {'lies' if done else 'is not'} in the {bin_} bin"
         elif done:
             reason = f"the {colour} cube was lifted for {LIFT_S} s"
         else:

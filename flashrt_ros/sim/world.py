@@ -63,7 +63,8 @@ class World:
         self._ticks = 0
         self._lamp_diffuse = self._model.light_diffuse.copy()
         self._ambient = np.array(self._model.vis.headlight.ambient)
-        self._camera_mounts = {name: (self._model.cam(name).pos.copy(), self._model.cam(name).quat.copy()) for name in CAMERAS}
+        cameras = {name: self._model.cam(name) for name in CAMERAS}
+        self._camera_mounts = {name: (camera.pos.copy(), camera.quat.copy()) for name, camera in cameras.items()}
         joint = self._model.joint
         self._arm_qpos = np.array([joint(j.name).qposadr[0] for j in ARM])
         self._arm_dof = np.array([joint(j.name).dofadr[0] for j in ARM])
@@ -109,9 +110,9 @@ class World:
         return task
 
     def step(self, command: np.ndarray) -> None:
-        """Advance one control update (CONTROL_NS) under the joint targets `command`, float64 [7] in the order of JOINTS.
+        """Advance one control update (CONTROL_NS) under joint targets, float64 [7] in the order of JOINTS.
 
-        Targets are clipped to the position limits. Raises WorldError for a wrong shape or a non-finite value.
+        They are clipped to the position limits. Raises WorldError for a wrong shape or a non-finite value.
         """
         command = np.asarray(command, dtype=np.float64)
         if command.shape != (len(LOWER),) or not np.isfinite(command).all():

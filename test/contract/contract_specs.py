@@ -87,8 +87,9 @@ def joined(
     spec = PolicySpec("small", buffers, (*stages, action), "action", "chunk", ("j",), noise, trained_stale=True)
     contract = Contract(
         policy=PolicyChoice("small"), rate_hz=10.0, deadline_ms=80.0, refresh=(), rollback=Rollback(),
-        inputs=tuple(CHANNELS[b.name] if b.timeless else replace(CHANNELS[b.name], max_age_ms=max_age_ms.get(b.name, 100.0))
-                     for b in bound if b.name != noise),
+        inputs=tuple(
+            replace(CHANNELS[b.name], max_age_ms=None if b.timeless else max_age_ms.get(b.name, 100.0))
+            for b in bound if b.name != noise),
         outputs=(Output("arm", Channel("arm", "trajectory_msgs/msg/JointTrajectory"), ("j",)),),
         limits=Limits({"j": (-1.0, 1.0)}, {"j": 1.0}, boundary_jump=0.1))
     return verify(replace(contract, refresh=_refresh(contract, spec, {s.name: r for s, r in stages.items()})), spec)
@@ -115,7 +116,7 @@ def _refresh(contract: Contract, spec: PolicySpec, rules: Mapping[str, Rule]) ->
 
 @st.composite
 def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
-    """A random pipeline that verify accepts: 1 to `most_stages` stages before the action, each with a rule of its own."""
+    """A random pipeline that verify accepts: 1 to `most_stages` stages before the action, each with its own rule."""
     inputs = ["now", *draw(st.lists(st.sampled_from([n for n in INPUTS if n != "now"]), unique=True, max_size=4))]
     sources, stages = list(inputs), {}
     for i in range(draw(st.integers(1, most_stages))):

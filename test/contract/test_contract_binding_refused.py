@@ -41,6 +41,9 @@ RULES = {
     "text into a camera": Case(
         "  wrist: ", "  wrist: {channel: {topic: hints, type: std_msgs/msg/String}} #!",
         "inputs.wrist.channel.type: value 'std_msgs/msg/String' ... ages and takes images", until="  joints:"),
+    "outputs with different steps": Case(
+        "    step_ms: 20  ", "    step_ms: 10",
+        "outputs[1].step_ms: value 20: one chunk carries all joints, and outputs[0] has 10 ... write 10", at="    step_ms: 20"),
     "age of a text": Case(
         'default: ""', "    max_age_ms: 500 #!",
         "inputs.task.max_age_ms: value 500: text never ages"),

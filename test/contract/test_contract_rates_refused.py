@@ -140,5 +140,5 @@ def test_measured_times_that_do_not_match_the_stages_are_refused(stage_ms, words
 
 def test_chunk_that_ends_before_the_next_can_come_is_warned_of():
     """The arm would stop between chunks: legal, hardly meant."""
-    warnings = verify(loads(TEXT.replace("    step_ms: 20  ", "    step_ms: 5  ")), SERVO).warnings
-    assert len(warnings) == 1 and "output 'arm': a chunk of 32 steps lasts 155 ms" in warnings[0]
+    warnings = verify(loads(TEXT.replace("step_ms: 20", "step_ms: 5")), SERVO).warnings
+    assert len(warnings) == 1 and "a chunk of 32 steps lasts 155 ms" in warnings[0]

@@ -74,8 +74,9 @@ def test_plans_without_expiry_leave_overlapped_stages_in_the_background():
     assert all(Run("vision") not in plan for plan in steady_plans(pipeline, ()))
 
 
-A, B, C = (StageSpec(name, (read,), (f"{name}_out",)) for name, read in (("a", "camera0"), ("b", "camera0"), ("c", "a_out")))
+A, B = StageSpec("a", ("camera0",), ("a_out",)), StageSpec("b", ("camera0",), ("b_out",))
 READER, WRITER = StageSpec("reader", ("text",), ("a_out",)), StageSpec("writer", ("text",), ("b_out",))
+C = StageSpec("c", ("a_out",), ("c_out",))
 
 
 @pytest.mark.parametrize("stages", [
