@@ -5,7 +5,7 @@ Deterministic: the same contract, seed and latency give the same episode. The no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable
 
@@ -82,6 +82,7 @@ class ClosedLoop:
         for name, columns in GROUPS.items():
             controllers[name].hold(position[columns])
         pending: list[tuple[int, Chunk]] = []
+        cursors = [(start_ns, player.cursor)]  # (time of the command, cursor), the last two
         decisions = refused = 0
         while not _over(score := world.score()) and world.time_ns - start_ns < LIMIT_NS:
             now_ns = world.time_ns
@@ -93,19 +94,21 @@ class ClosedLoop:
                 for camera in self._cameras:
                     intake.offer(camera, self._see(world.render(camera)), now_ns, now_ns)
             if elapsed_ns % period_ns == 0:
-                base = player.cursor
+                base_ns, base = next(c for c in reversed(cursors) if c[0] <= now_ns)
                 positions = expert.decide(world) if use_expert else self._decide(intake, elapsed_ns // period_ns, now_ns)
                 decisions += 1
                 if positions is None:
                     refused += 1
                 else:
                     output = self._contract.outputs[0]
-                    chunk = Chunk(JOINTS, positions, now_ns + output.offset_ns, output.step_ns, None, 1, 1, decisions, 0, base)
+                    chunk = Chunk(JOINTS, positions, now_ns + output.offset_ns, output.step_ns, session=1, epoch=1,
+                                  seq=decisions, offset_ns=output.offset_ns, base=replace(base, lag_ns=now_ns - base_ns))
                     pending.append((now_ns + self._latency_ns, chunk))
             while pending and pending[0][0] <= now_ns:
                 refused += isinstance(player.offer(pending.pop(0)[1], now_ns), Refused)
             if elapsed_ns % TICK_NS == 0:
-                player.tick(now_ns, position)
+                command = player.tick(now_ns, position)
+                cursors = [cursors[-1], (command.time_ns, command.cursor)]
                 if elapsed_ns // TICK_NS % WINDOW_TICKS == 0:
                     refused += self._send(player, controllers, now_ns)
             command = np.empty(len(JOINTS))

@@ -16,7 +16,8 @@ class ChunkError(FlashRTError):
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Where a player is, or was: step `step` (may be fractional) of chunk (session, epoch, seq), after `tick` consumed
-    control ticks of the player run `player`. player 0: no player was heard."""
+    control ticks of the player run `player`. player 0: no player was heard. lag_ns: as a chunk's base, how long before
+    the decision that tick was (a decision falls between two ticks)."""
 
     player: int = 0
     tick: int = 0
@@ -24,11 +25,13 @@ class Cursor:
     epoch: int = 0
     seq: int = 0
     step: float = 0.0
+    lag_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """positions: float64 [H, N], row i for time start_ns + i * step_ns; velocities likewise or None.
+    """positions: float64 [H, N], row i for time start_ns + i * step_ns; velocities likewise or None. offset_ns: start_ns
+    minus the time of the decision.
 
     Order among chunks is (session, epoch, seq, attempt). `base` is where the player was when the observation was taken.
     Raises ChunkError at construction when shapes or steps make no sense; values may be non-finite (guards judge those).
@@ -43,6 +46,7 @@ class Chunk:
     epoch: int = 0
     seq: int = 0
     attempt: int = 0
+    offset_ns: int = 0
     base: Cursor = field(default_factory=Cursor)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ calls it.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
@@ -66,6 +67,7 @@ class Engine:
         if threads < 1:
             raise EngineError(f"threads is {threads}; it must be at least 1")
         torch.set_num_threads(threads)
+        self._thread = threading.get_ident()
         self.pipeline = pipeline
         self.policy = policy
         self.device = _device(device)
@@ -121,6 +123,9 @@ class Engine:
         raised: the decision is lost, the stage is due again.
         """
         self._check(observation)
+        if threading.get_ident() != self._thread:  # OpenMP keeps the count per thread
+            torch.set_num_threads(self.threads)
+            self._thread = threading.get_ident()
         self._last = observation
         self.counters.decisions += 1
         index, now_ns = observation.decision, observation.now_ns

@@ -209,7 +209,8 @@ class Player:
             if base.tick > self._consumed:
                 return Refused(Reason.BAD_BASE, f"chunk {chunk.order}: its base is tick {base.tick} of this player, "
                                                 f"which has played {self._consumed}")
-            entry_ns = (self._consumed - base.tick) * self.tick_ns
+            since_decision_ns = (self._consumed - base.tick) * self.tick_ns - base.lag_ns
+            entry_ns = max(0, since_decision_ns - chunk.offset_ns)
         else:
             entry_ns = max(0, self._time_ns - chunk.start_ns)
         steps_left = ((chunk.horizon - 1) * chunk.step_ns - entry_ns) // self.tick_ns

@@ -31,7 +31,7 @@ from flashrt_ros.policies.color_servo_spec import HORIZON, STEP_S, TEXT_BYTES
 from flashrt_ros.policies.color_tokens import SCENE_CUBE, SCENE_SLOT, WRIST_CUBE, WRIST_HAND, ColorTokens
 from flashrt_ros.policies.instruction import KINDS, Instruction, InstructionError, parse
 from flashrt_ros.policies.pick_servo import HELD, SQUEEZE, Belief, chunk
-from flashrt_ros.policies.tabletop_arm import forward
+from flashrt_ros.policies.tabletop_arm import LOWER, UPPER, UnreachableError, forward, inverse, tool_yaw
 from flashrt_ros.policies.tabletop_cell import (
     BELT_WIDTH, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, TABLE_Z,
 )
@@ -42,6 +42,8 @@ WRIST_SEEN = 30  # pixels of the top face in the wrist image; from as high as th
 BIN_SEEN = 60  # pixels; a bin in full view has 200
 IN_BIN = 15  # pixels of a cube's colour in another colour's bin; a neighbouring bin spills fewer
 CAMERA_OFFSET = 0.012  # m: how far the scene camera may be off
+LEAN_S = 0.3  # s, in which a tool that is not upright is righted
+MAX_LEAN = 0.3  # rad; beyond it the tool is not nearly upright, but somewhere else
 # Between the fingers at grasp height: top face's pixels, mean u, mean v in the wrist image.
 IN_HAND = ((430.0, 820.0), (42.0, 54.0), (67.0, 80.5))
 
@@ -74,7 +76,7 @@ class ColorServo(Policy):
             raise TaskError(str(error)) from error
         data = text.encode()
         if len(data) > TEXT_BYTES:
-            raise TaskError(f"instruction {text!r} takes {len(data)} bytes; {TEXT_BYTES} are allowed: use single spaces")
+            raise TaskError(f"instruction {text!r} takes {len(data)} bytes, of {TEXT_BYTES}: use single spaces")
         return np.frombuffer(data.ljust(TEXT_BYTES, b"\0"), dtype=np.uint8).copy()
 
     def weights_digest(self) -> str:
@@ -126,7 +128,8 @@ def act(belief: np.ndarray, joints: np.ndarray) -> np.ndarray:
     elif not in_hand and HELD[0] < joints[6] < HELD[1]:
         # The servo takes fingers at a cube's width for fingers around one. Here nothing is between them.
         joints = np.append(joints[:6], HELD[1])
-    return chunk(
+    lean = _lean(joints, tool)
+    rows = chunk(
         Belief(
             kind=KINDS[kind - 1],
             cube=cube,
@@ -135,15 +138,30 @@ def act(belief: np.ndarray, joints: np.ndarray) -> np.ndarray:
             bin=belief[9:12] if KINDS[kind - 1] == "place" else None,
             surface_z=surface,
         ),
-        joints,
+        joints - lean,
         HORIZON,
         STEP_S,
     )
+    fade = np.clip(1.0 - np.arange(HORIZON) * STEP_S / LEAN_S, 0.0, 1.0)
+    return np.clip(rows + fade[:, None] * lean, LOWER, UPPER)
+
+
+def _lean(joints: np.ndarray, tool: np.ndarray) -> np.ndarray:
+    """How far [7] the joints are from the posture with the tool at the same place, but straight down.
+
+    In motion every joint trails its command by another angle. The servo would right the tool within a single step, with
+    jerks that feed on themselves; so it starts from the upright posture, and the difference fades.
+    """
+    try:
+        lean = np.append(joints[:6] - inverse(tool[:3, 3], tool_yaw(tool), joints), 0.0)
+    except UnreachableError:
+        return np.zeros(7)
+    return lean if np.abs(lean).max() < MAX_LEAN else np.zeros(7)
 
 
 def _stay(joints: np.ndarray) -> np.ndarray:
     """The joints as they are; only fingers that may hold something keep squeezing it."""
-    rows = np.tile(joints, (HORIZON, 1))
+    rows = np.tile(np.clip(joints, LOWER, UPPER), (HORIZON, 1))
     if HELD[0] < joints[6] < HELD[1]:
         rows[:, 6] = SQUEEZE
     return rows

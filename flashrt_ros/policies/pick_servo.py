@@ -35,8 +35,8 @@ NOT_THIS_ONE = 0.20  # m; further than a cube is carried within the age that vis
 YAW_ARM = 0.04  # m per rad: how much a yaw error counts as a lateral one
 
 LATERAL_SPEED, VERTICAL_SPEED, YAW_SPEED, GRIPPER_SPEED = 0.35, 0.22, 1.8, 0.12
-BRAKING = 0.8  # m/s^2, what the approach to any target is slowed down for
-GAIN = 7.0  # 1/s, near the target
+BRAKING = 0.6  # m/s^2, what the approach to any target is slowed down for
+GAIN = 5.0  # 1/s, near the target
 REACH = (0.17, 0.62)  # horizontal distances at which every height in HEIGHTS is reachable
 HEIGHTS = (0.012, 0.32)
 BEARING = 2.5  # rad, either way; just inside shoulder_pan's limits
@@ -102,7 +102,7 @@ def chunk(
         if rate is not None:
             change = LIMIT_SHARE * MAX_ACCELERATION[:6] * step_s
             wanted = np.clip(wanted, rate - change, rate + change)
-        rate = np.clip(wanted, -LIMIT_SHARE * MAX_VELOCITY[:6], LIMIT_SHARE * MAX_VELOCITY[:6])
+        rate = np.clip(wanted, -_room(arm - LOWER[:6], step_s), _room(UPPER[:6] - arm, step_s))
         arm = np.clip(arm + rate * step_s, LOWER[:6], UPPER[:6])
         tool = forward(arm)
 
@@ -168,7 +168,18 @@ def _arm_rate(aim: _Aim, drift: np.ndarray, tool: np.ndarray, yaw: float, arm: n
         tool[2] + np.copysign(_speed(abs(dz), VERTICAL_SPEED), dz) * step_s,
     ])
     turn = np.copysign(min(YAW_SPEED, GAIN * abs(turn)), turn)
-    return (inverse(_reachable(goal), yaw + turn * step_s, arm) - arm) / step_s
+    # An arm that was led here joint by joint may not point straight down. That is mended with the servo's own gain: within
+    # a step it would take all of the joints' speed, and throw the tool about.
+    upright = inverse(_reachable(tool), yaw, arm)
+    return (inverse(_reachable(goal), yaw + turn * step_s, arm) - upright) / step_s + GAIN * (upright - arm)
+
+
+def _room(margin: np.ndarray, step_s: float) -> np.ndarray:
+    """Joint speeds [6] from which a stop within the margin [6] to the position limit needs no more than the allowed
+    acceleration: half of it on the way, all of it in the last step."""
+    allowed = LIMIT_SHARE * MAX_ACCELERATION[:6]
+    braking = np.minimum(np.sqrt(allowed * margin), margin / step_s)
+    return np.minimum(braking, LIMIT_SHARE * MAX_VELOCITY[:6])
 
 
 def _reachable(goal: np.ndarray) -> np.ndarray:

@@ -32,7 +32,8 @@ def chunk_message(chunk: Chunk) -> ActionChunk:
         names=list(chunk.names), horizon=chunk.horizon, step_dt=to_duration(chunk.step_ns),
         session=chunk.session, epoch=chunk.epoch, seq=chunk.seq, attempt=chunk.attempt,
         base_player=chunk.base.player, base_tick=chunk.base.tick, base_session=chunk.base.session,
-        base_epoch=chunk.base.epoch, base_seq=chunk.base.seq, base_step=float(chunk.base.step))
+        base_epoch=chunk.base.epoch, base_seq=chunk.base.seq, base_step=float(chunk.base.step),
+        base_lag=to_duration(chunk.base.lag_ns), decision_stamp=to_time(chunk.start_ns - chunk.offset_ns))
     message.header.stamp = to_time(chunk.start_ns)
     message.position = chunk.positions.ravel().tolist()
     if chunk.velocities is not None:
@@ -51,8 +52,11 @@ def chunk_from_message(message: ActionChunk) -> Chunk:
     positions = np.array(message.position, np.float64).reshape(h, n)
     velocities = np.array(message.velocity, np.float64).reshape(h, n) if len(message.velocity) else None
     base = Cursor(player=message.base_player, tick=message.base_tick, session=message.base_session,
-                  epoch=message.base_epoch, seq=message.base_seq, step=message.base_step)
-    return Chunk(names=tuple(message.names), positions=positions, start_ns=to_ns(message.header.stamp),
+                  epoch=message.base_epoch, seq=message.base_seq, step=message.base_step,
+                  lag_ns=to_ns(message.base_lag))
+    start_ns = to_ns(message.header.stamp)
+    return Chunk(names=tuple(message.names), positions=positions, start_ns=start_ns,
+                 offset_ns=start_ns - to_ns(message.decision_stamp),
                  step_ns=to_ns(message.step_dt), velocities=velocities, session=message.session, epoch=message.epoch,
                  seq=message.seq, attempt=message.attempt, base=base)
 

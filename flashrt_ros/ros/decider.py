@@ -187,12 +187,14 @@ class Decider:
         if took > self.pipeline.contract.deadline_ns:
             self.deadline_misses += 1
             if "deadline" in self.pipeline.contract.rollback.guards:
+                self.refused += 1
                 self.trips["deadline"] += 1
                 return self._say("waiting", f"the decision took {took / 1e6:.0f} ms of a deadline of "
                                             f"{self.pipeline.contract.deadline_ms:g} ms: its chunk was dropped")
         seq = None if self._stopping else self.session.stamp(epoch)
-        if seq is None:
-            return None  # the epoch has risen while we were thinking: the player would have to refuse it
+        if seq is None:  # the epoch has risen while we were thinking: the player would have to refuse it
+            self.refused += 1
+            return None
         self.chunks += 1
         self._publish(Made(decision, observation, self.session.id, epoch, seq, base))
         return self._say("running", "")

@@ -8,6 +8,7 @@ FAILURE. Subclasses implement `configure`, `activate`, `deactivate` and `cleanup
 from __future__ import annotations
 
 import signal
+import sys
 import traceback
 
 import rclpy
@@ -111,8 +112,14 @@ class ManagedNode(LifecycleNode):
         return response
 
 
+# Seconds. The executor and the worker share the interpreter; with Python's default of 5 ms a worker of many short
+# operations waits that long again and again while callbacks run.
+SWITCH_INTERVAL_S = 5e-4
+
+
 def run(make_node) -> None:
     """Spin make_node() until SIGINT or SIGTERM, then stop it: `deactivate` and `cleanup` run before the context goes."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     class Stop(Exception):
         pass

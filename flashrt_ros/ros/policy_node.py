@@ -116,8 +116,9 @@ class PolicyNode(ManagedNode):
     def _cursor_at(self, now_ns: int) -> Cursor:
         """Where the player was at now_ns: the newest execution state not after it."""
         for state in reversed(tuple(self._cursors)):
-            if to_ns(state.header.stamp) <= now_ns:
-                return Cursor(state.player, state.tick, state.session, state.epoch, state.seq, state.step)
+            lag_ns = now_ns - to_ns(state.header.stamp)
+            if lag_ns >= 0:
+                return Cursor(state.player, state.tick, state.session, state.epoch, state.seq, state.step, lag_ns)
         return Cursor()
 
     def _publish_chunk(self, made: Made) -> None:

@@ -21,9 +21,9 @@ def action_chunk(made: Made, decider: Decider, contract_digest: str) -> ActionCh
     pipeline, decision = decider.pipeline, made.decision
     output = pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
     chunk = Chunk(names=pipeline.spec.joints, positions=decision.chunk.astype(np.float64), step_ns=output.step_ns,
-                  start_ns=decision.now_ns + output.offset_ns, session=made.session, epoch=made.epoch, seq=made.seq, base=made.base)
+                  start_ns=decision.now_ns + output.offset_ns, offset_ns=output.offset_ns, session=made.session, epoch=made.epoch, seq=made.seq, base=made.base)
     message = chunk_message(chunk)
-    message.decision, message.decision_stamp = decision.index, to_time(decision.now_ns)
+    message.decision = decision.index
     message.contract_digest = contract_digest
     crcs = {status.name: status.crc for status in decider.intake.status(decision.now_ns)}
     for declared in pipeline.contract.inputs:

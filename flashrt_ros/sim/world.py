@@ -145,8 +145,8 @@ class World:
             raise WorldError(f"camera {camera!r} is not one of {', '.join(CAMERAS)}")
         if self._renderer is None:
             self._renderer = self._open_renderer()
-        # After mj_step the body poses lag the joints by one step. These two functions bring them up to date and, unlike
-        # mj_forward, leave the solver's warm start alone: a rendered and an unrendered run stay the same run.
+        # After mj_step the body poses lag the joints by one step. These two functions bring them up to date and write
+        # nothing that the next step starts from: a rendered and an unrendered run stay the same run.
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
         self._renderer.update_scene(self._data, camera)

@@ -37,7 +37,7 @@ def posed(position, opening, yaw=0.0):
 
 @given(beliefs, fractions, fractions, st.booleans())
 def test_chunks_keep_position_and_velocity_limits(belief, where, how_fast, moving):
-    """Whatever vision hallucinates and wherever the arm is, within reach or not: no error, no joint too fast or too far."""
+    """Whatever vision hallucinates and wherever the arm is, in reach or not: no error, no joint too fast or too far."""
     joints = LOWER + where * (UPPER - LOWER)
     velocity = (2 * how_fast - 1) * MAX_VELOCITY if moving else None
     rows = chunk(belief, joints, 16, STEP_S, velocity)
@@ -47,10 +47,10 @@ def test_chunks_keep_position_and_velocity_limits(belief, where, how_fast, movin
     np.testing.assert_allclose(rows[0, :6], joints[:6], atol=1e-12)
 
 
-@given(st.floats(0.2, 0.6), st.floats(-0.3, 0.3), st.floats(0.02, 0.3), st.floats(0.2, 0.34), st.floats(-0.25, 0.25))
-def test_chunks_from_rest_keep_acceleration_limits(x, y, z, cube_x, cube_y):
-    """Smooth from the first step on: the player must not have to repair a chunk."""
-    joints = posed((x, y, z), 0.08)
+@given(st.floats(0.18, 0.6), st.floats(-1, 1), st.floats(0.02, 0.3), st.floats(0.2, 0.34), st.floats(-0.25, 0.25))
+def test_chunks_from_rest_keep_acceleration_limits(reach, bearing, z, cube_x, cube_y):
+    """Smooth from the first step on, near the joints' ends too: the player must not have to repair a chunk."""
+    joints = posed((reach * np.cos(bearing), reach * np.sin(bearing), z), 0.08)
     rows = chunk(belief((cube_x, cube_y, TABLE_GRASP)), joints, 32, STEP_S, np.zeros(7))[:, :6]
     rates = np.diff(rows, axis=0, prepend=rows[:1]) / STEP_S
     assert np.all(np.abs(np.diff(rates, axis=0)) <= MAX_ACCELERATION[:6] * STEP_S + 1e-9)
@@ -87,7 +87,7 @@ def test_in_the_grasp_pose_it_closes():
 
 
 def test_a_held_cube_is_squeezed_at_once_and_lifted():
-    """The squeeze must not restart from the measured opening at every decision: the cube would slip a little each time."""
+    """A squeeze that started anew from the measured opening at every decision would let the cube slip each time."""
     joints = posed((0.30, 0.0, TABLE_GRASP), CUBE)
     rows = chunk(belief((0.30, 0.0, TABLE_GRASP)), joints, 64, STEP_S, np.zeros(7))
     assert np.all(rows[:, 6] == SQUEEZE)
