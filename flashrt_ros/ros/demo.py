@@ -66,7 +66,7 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
     from std_msgs.msg import String
     from std_srvs.srv import Trigger
 
-    from flashrt_ros.msg import PipelineStatus
+    from flashrt_ros.msg import ExecutionState, PipelineStatus
     from flashrt_ros.ros.convert import to_ns
     from flashrt_ros.ros.qos import LATCHED
     from flashrt_ros.ros.recorder import Recorder
@@ -107,6 +107,9 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
     def idle() -> bool:
         return recorder.status is not None and recorder.status.state == PipelineStatus.IDLE
 
+    def at_rest() -> bool:
+        return recorder.state is not None and recorder.state.state in (ExecutionState.HOLDING, ExecutionState.IDLE)
+
     traces = []
     try:
         with console.status("starting three nodes ..."):
@@ -120,7 +123,7 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
             bar = progress.add_task("", total=episodes, won=0)
             for index in range(episodes):
                 task_publisher.publish(String(data=""))
-                expect(idle, 10.0, "the policy to become idle")
+                expect(lambda: idle() and at_rest(), 10.0, "the arm to come to rest")
                 future = reset.call_async(ResetWorld.Request(seed=seed + index, task=KINDS[index % len(KINDS)]))
                 expect(future.done, 10.0, "the simulator's reset")
                 scene = future.result()

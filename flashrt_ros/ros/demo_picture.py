@@ -59,7 +59,8 @@ def draw_timeline(trace: Trace, joint_names: list[str], path: Path) -> None:
     axes.set_xlim(*span), axes.set_xlabel("simulated time (s)", fontsize=9), axes.set_ylabel("joints (rad)", fontsize=9)
     gripper.set_ylabel("gripper (m)", fontsize=9)
     handles = axes.get_legend_handles_labels(), gripper.get_legend_handles_labels()
-    axes.legend(handles[0][0] + handles[1][0], handles[0][1] + handles[1][1], ncol=7, fontsize=8, loc="upper center")
+    axes.legend(handles[0][0] + handles[1][0], handles[0][1] + handles[1][1], ncol=7, fontsize=8,
+                loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
     figure.suptitle(f"“{trace.task}”: {'done' if trace.score['success'] else 'not done'}", fontsize=12)
     figure.savefig(path, dpi=110)
     plt.close(figure)
