@@ -10,5 +10,5 @@ checkout = Path(__file__).resolve().parent.parent
 Path(sysconfig.get_path("purelib"), "flashrt_ros_checkout.pth").write_text(
     f"import os, sys; os.environ.get('FLASHRT_INSTALLED') or sys.path.insert(0, {str(checkout)!r})\n")
 command = Path(sysconfig.get_path("scripts"), "flashrt")
-command.write_text(f"#!{sys.executable}\nimport sys\n\nfrom flashrt_ros.cli import main\n\nsys.exit(main())\n")
+command.write_text(f"#!{sys.executable}\n" + (checkout / "scripts" / "flashrt").read_text().partition("\n")[2])
 command.chmod(0o755)

@@ -8,7 +8,7 @@ It is stateless. A cube that the fingers hold moves with the tool, so the belief
 where the tool is now: that is what lets vision be older than the action. One image holds no velocity, so a cube on the
 belt is chased, not led. fuse and action work on the host: on a GPU they synchronise.
 
-Belief [12]: [0] kind, 1 + the index in KINDS, 0 without an instruction; [1] 1 if the named cube was located, [2-4] its
+Belief [12]: [0] kind, 1 + the index in KINDS, 0 without an instruction or an image of the bins; [1] 1 if the named cube was located, [2-4] its
 centre (m), [5] yaw (rad), [6] the height of what it lies on (m); [7] 1 if it is between the fingers; [8] 1 if the named
 bin was located, [9-11] the centre of its foot (m).
 """
@@ -93,10 +93,11 @@ def load(choice: PolicyChoice, device: str = "cpu") -> ColorServo:
 
 
 def fuse(tokens: np.ndarray, task: bytes) -> np.ndarray:
-    """Belief [12] from tokens [16, 8] and the encoded instruction (all zeros: none, a belief of nothing)."""
+    """Belief [12] from tokens [16, 8] and the encoded instruction. All zeros if there is none (all zeros), or if the scene
+    camera shows none of the bins, which always stand there."""
     belief = np.zeros(12)
     text = task.rstrip(b"\0").decode()
-    if not text:
+    if not text or tokens[SCENE_SLOT : SCENE_SLOT + 4, :4].max() < BIN_SEEN:
         return belief
     instruction = parse(text)
     colour = COLOURS.index(instruction.colour)
@@ -117,31 +118,28 @@ def fuse(tokens: np.ndarray, task: bytes) -> np.ndarray:
 
 
 def act(belief: np.ndarray, joints: np.ndarray) -> np.ndarray:
-    """Chunk [32, 7] from a belief [12] and the joints [7] now. Where there is nothing to go for, it stays."""
-    kind, located, in_hand, bin_located = int(belief[0]), belief[1] > 0.5, belief[7] > 0.5, belief[8] > 0.5
-    if kind == 0 or not (located or in_hand) or (KINDS[kind - 1] == "place" and not bin_located):
+    """Chunk [32, 7] from a belief [12] and the joints [7] now.
+
+    Without instruction or image the arm stays. If cube or bin are not seen, the arm is in the way: it goes home to look.
+    """
+    if belief[0] < 0.5:
         return _stay(joints)
+    kind = KINDS[int(belief[0]) - 1]
+    located, in_hand, bin_located = belief[1] > 0.5, belief[7] > 0.5, belief[8] > 0.5
+    at_cube_width = HELD[0] < joints[6] < HELD[1]
     tool = forward(joints)
-    cube, yaw, surface = belief[2:5], belief[5], belief[6]
-    if in_hand and (joints[6] < HELD[1] or not located):
+    cube, yaw, bin_ = belief[2:5], belief[5], belief[9:12] if kind == "place" else None
+    if not (located or in_hand) or (kind == "place" and not bin_located):
+        if in_hand or at_cube_width:
+            return _stay(joints)
+        cube = bin_ = tool[:3, 3]  # the servo leaves a cube that lies in its bin: upwards, then home
+    elif in_hand and (joints[6] < HELD[1] or not located):
         cube = tool[:3, 3]
-    elif not in_hand and HELD[0] < joints[6] < HELD[1]:
+    elif not in_hand and at_cube_width:
         # The servo takes fingers at a cube's width for fingers around one. Here nothing is between them.
         joints = np.append(joints[:6], HELD[1])
     lean = _lean(joints, tool)
-    rows = chunk(
-        Belief(
-            kind=KINDS[kind - 1],
-            cube=cube,
-            yaw=yaw,
-            velocity=np.zeros(3),
-            bin=belief[9:12] if KINDS[kind - 1] == "place" else None,
-            surface_z=surface,
-        ),
-        joints - lean,
-        HORIZON,
-        STEP_S,
-    )
+    rows = chunk(Belief(kind, cube, yaw, np.zeros(3), bin_, belief[6]), joints - lean, HORIZON, STEP_S)
     fade = np.clip(1.0 - np.arange(HORIZON) * STEP_S / LEAN_S, 0.0, 1.0)
     return np.clip(rows + fade[:, None] * lean, LOWER, UPPER)
 

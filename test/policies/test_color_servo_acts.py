@@ -56,6 +56,18 @@ def test_without_its_bin_a_cube_is_not_fetched(policy, scene):
     assert np.ptp(decide(policy, given)["chunk"], axis=0).max() == 0
 
 
+def test_an_unseen_cube_is_looked_for_from_home(policy, scene):
+    """Close to the table the arm can hide the cube from both cameras, and would then wait for ever."""
+    given = seen(policy, scene, "pick up the red cube")
+    for image in (given["scene"][:66], given["wrist"]):
+        image[:] = 128  # grey, but for the bins
+    low = np.append(inverse((0.30, 0.10, 0.03), 0.0, HOME), tabletop_arm.MAX_OPENING)
+    chunk = decide(policy, given | {"joints": low.astype(np.float32)})["chunk"].astype(float)
+    assert forward(chunk[-1])[2, 3] > 0.10
+    held = decide(policy, given | {"joints": np.append(low[:6], CUBE).astype(np.float32)})["chunk"]
+    assert np.allclose(held[:, 6], SQUEEZE)  # but what may be a cube is not let go
+
+
 def test_fingers_that_may_hold_a_cube_keep_squeezing_it_in_the_dark(policy):
     """To command the measured opening would let go of the cube when a camera drops out."""
     joints = np.append(HOME[:6], CUBE)
