@@ -67,9 +67,9 @@ def draw_timeline(trace: Trace, joint_names: list[str], path: Path) -> None:
 
 
 def draw_gif(trace: Trace, path: Path, scale: int = 3) -> None:
-    """GIF: the cameras side by side at 10 frames per simulated second, the instruction below."""
+    """GIF: the cameras side by side at 5 frames per simulated second, the instruction below."""
     pages = []
-    for _, images in trace.frames:
+    for _, images in trace.frames[::2]:
         if len(images) < len(trace.frames[0][1]):
             continue
         side_by_side = np.hstack(list(images.values()))
@@ -78,5 +78,5 @@ def draw_gif(trace: Trace, path: Path, scale: int = 3) -> None:
         page = Image.new("RGB", (large.shape[1], large.shape[0] + 18), "white")
         page.paste(Image.fromarray(large))
         ImageDraw.Draw(page).text((6, large.shape[0] + 3), trace.task, fill="black")
-        pages.append(page.quantize(96, dither=Image.Dither.NONE))
-    pages[0].save(path, save_all=True, append_images=pages[1:] + [pages[-1]] * 10, duration=100, loop=0)
+        pages.append(page.quantize(64, dither=Image.Dither.NONE))
+    pages[0].save(path, save_all=True, append_images=pages[1:] + [pages[-1]] * 5, duration=200, loop=0)
