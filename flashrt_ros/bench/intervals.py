@@ -14,4 +14,5 @@ def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
     p = successes / trials
     centre, spread = p + z * z / (2 * trials), z * sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    # At 0 and 1 the bound is the rate itself but for rounding.
+    return max(0.0, min(p, (centre - spread) / scale)), min(1.0, max(p, (centre + spread) / scale))

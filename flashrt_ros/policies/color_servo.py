@@ -93,8 +93,8 @@ def load(choice: PolicyChoice, device: str = "cpu") -> ColorServo:
 
 
 def fuse(tokens: np.ndarray, task: bytes) -> np.ndarray:
-    """Belief [12] from tokens [16, 8] and the encoded instruction. All zeros if there is none (all zeros), or if the scene
-    camera shows none of the bins, which always stand there."""
+    """Belief [12] from tokens [16, 8] and the encoded instruction (zeros: none). Without an instruction it is zeros, and
+    where the scene camera shows none of the bins: they always stand there, so it is blind."""
     belief = np.zeros(12)
     text = task.rstrip(b"\0").decode()
     if not text or tokens[SCENE_SLOT : SCENE_SLOT + 4, :4].max() < BIN_SEEN:
