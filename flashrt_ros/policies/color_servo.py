@@ -8,9 +8,9 @@ It is stateless. A cube that the fingers hold moves with the tool, so the belief
 where the tool is now: that is what lets vision be older than the action. One image holds no velocity, so a cube on the
 belt is chased, not led. fuse and action work on the host: on a GPU they synchronise.
 
-Belief [12]: [0] kind, 1 + the index in KINDS, 0 without an instruction or an image of the bins; [1] 1 if the named cube was located, [2-4] its
-centre (m), [5] yaw (rad), [6] the height of what it lies on (m); [7] 1 if it is between the fingers; [8] 1 if the named
-bin was located, [9-11] the centre of its foot (m).
+Belief [12]: [0] kind, 1 + the index in KINDS, 0 without an instruction or where the scene camera is blind; [1] 1 if the
+named cube was located, [2-4] its centre (m), [5] yaw (rad), [6] the height of what it lies on (m); [7] 1 if it is
+between the fingers; [8] 1 if the named bin was located, [9-11] the centre of its foot (m).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from flashrt_ros.policies.color_servo_spec import HORIZON, STEP_S, TEXT_BYTES
 from flashrt_ros.policies.color_tokens import SCENE_CUBE, SCENE_SLOT, WRIST_CUBE, WRIST_HAND, ColorTokens
 from flashrt_ros.policies.instruction import KINDS, Instruction, InstructionError, parse
 from flashrt_ros.policies.pick_servo import HELD, SQUEEZE, Belief, chunk
-from flashrt_ros.policies.tabletop_arm import LOWER, UPPER, UnreachableError, forward, inverse, tool_yaw
+from flashrt_ros.policies.tabletop_arm import LOWER, UPPER, forward
 from flashrt_ros.policies.tabletop_cell import (
     BELT_WIDTH, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, TABLE_Z,
 )
@@ -42,8 +42,6 @@ WRIST_SEEN = 30  # pixels of the top face in the wrist image; from as high as th
 BIN_SEEN = 60  # pixels; a bin in full view has 200
 IN_BIN = 15  # pixels of a cube's colour in another colour's bin; a neighbouring bin spills fewer
 CAMERA_OFFSET = 0.012  # m: how far the scene camera may be off
-LEAN_S = 0.3  # s, in which a tool that is not upright is righted
-MAX_LEAN = 0.3  # rad; beyond it the tool is not nearly upright, but somewhere else
 # Between the fingers at grasp height: top face's pixels, mean u, mean v in the wrist image.
 IN_HAND = ((430.0, 820.0), (42.0, 54.0), (67.0, 80.5))
 
@@ -93,8 +91,8 @@ def load(choice: PolicyChoice, device: str = "cpu") -> ColorServo:
 
 
 def fuse(tokens: np.ndarray, task: bytes) -> np.ndarray:
-    """Belief [12] from tokens [16, 8] and the encoded instruction (zeros: none). Without an instruction it is zeros, and
-    where the scene camera shows none of the bins: they always stand there, so it is blind."""
+    """Belief [12] from tokens [16, 8] and the encoded instruction. Zeros without an instruction (zeros), and where
+    the scene camera shows no bin: they always stand there, so it is blind."""
     belief = np.zeros(12)
     text = task.rstrip(b"\0").decode()
     if not text or tokens[SCENE_SLOT : SCENE_SLOT + 4, :4].max() < BIN_SEEN:
@@ -120,7 +118,7 @@ def fuse(tokens: np.ndarray, task: bytes) -> np.ndarray:
 def act(belief: np.ndarray, joints: np.ndarray) -> np.ndarray:
     """Chunk [32, 7] from a belief [12] and the joints [7] now.
 
-    Without instruction or image the arm stays. If cube or bin are not seen, the arm is in the way: it goes home to look.
+    Without instruction or image the arm stays. If cube or bin are not seen, the arm hides them: it goes home to look.
     """
     if belief[0] < 0.5:
         return _stay(joints)
@@ -138,23 +136,7 @@ def act(belief: np.ndarray, joints: np.ndarray) -> np.ndarray:
     elif not in_hand and at_cube_width:
         # The servo takes fingers at a cube's width for fingers around one. Here nothing is between them.
         joints = np.append(joints[:6], HELD[1])
-    lean = _lean(joints, tool)
-    rows = chunk(Belief(kind, cube, yaw, np.zeros(3), bin_, belief[6]), joints - lean, HORIZON, STEP_S)
-    fade = np.clip(1.0 - np.arange(HORIZON) * STEP_S / LEAN_S, 0.0, 1.0)
-    return np.clip(rows + fade[:, None] * lean, LOWER, UPPER)
-
-
-def _lean(joints: np.ndarray, tool: np.ndarray) -> np.ndarray:
-    """How far [7] the joints are from the posture with the tool at the same place, but straight down.
-
-    In motion every joint trails its command by another angle. The servo would right the tool within a single step, with
-    jerks that feed on themselves; so it starts from the upright posture, and the difference fades.
-    """
-    try:
-        lean = np.append(joints[:6] - inverse(tool[:3, 3], tool_yaw(tool), joints), 0.0)
-    except UnreachableError:
-        return np.zeros(7)
-    return lean if np.abs(lean).max() < MAX_LEAN else np.zeros(7)
+    return chunk(Belief(kind, cube, yaw, np.zeros(3), bin_, belief[6]), joints, HORIZON, STEP_S)
 
 
 def _stay(joints: np.ndarray) -> np.ndarray:

@@ -61,7 +61,6 @@ def demo(episodes: int, seed: int, contract: Path | None, out: Path) -> int:
 
 def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console: Console):
     import rclpy
-    from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
     from std_msgs.msg import String
     from std_srvs.srv import Trigger
@@ -70,6 +69,7 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
     from flashrt_ros.ros.convert import to_ns
     from flashrt_ros.ros.qos import LATCHED
     from flashrt_ros.ros.recorder import Recorder
+    from flashrt_ros.ros.spin import spinning
     from flashrt_ros.srv import ResetWorld
 
     managed = {"contract": contract, "autostart": True, "use_sim_time": True}
@@ -78,16 +78,6 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
     nodes.start("player", managed)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     recorder = Recorder(load(contract))
-    executor = SingleThreadedExecutor()
-    executor.add_node(recorder)
-
-    def spin() -> None:
-        try:
-            executor.spin()
-        except ExternalShutdownException:
-            pass
-
-    threading.Thread(target=spin, daemon=True).start()
     task_publisher = recorder.create_publisher(String, "task", LATCHED)
     reset = recorder.create_client(ResetWorld, "sim/reset")
     forget = recorder.create_client(Trigger, "policy/reset")
@@ -111,7 +101,7 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
         return recorder.state is not None and recorder.state.state in (ExecutionState.HOLDING, ExecutionState.IDLE)
 
     traces = []
-    try:
+    with spinning(recorder):
         with console.status("starting three nodes ..."):
             expect(lambda: idle() and recorder.joints_ns > 0, START_S, "the nodes to start")
             if not reset.wait_for_service(START_S):
@@ -144,6 +134,3 @@ def _run(nodes: NodeProcesses, contract: Path, episodes: int, seed: int, console
                 traces.append(recorder.end())
                 progress.update(bar, advance=1, won=sum(t.score["success"] for t in traces))
         return traces, recorder, time.monotonic() - began
-    finally:
-        executor.shutdown(timeout_sec=1.0)
-        rclpy.try_shutdown()

@@ -16,7 +16,7 @@ from dataclasses import asdict
 import cv2
 import numpy as np
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
@@ -28,6 +28,7 @@ from flashrt_ros.policies.tabletop_arm import ARM, CAMERAS, GRIPPER, HOME, JOINT
 from flashrt_ros.ros.convert import to_ns, to_time
 from flashrt_ros.ros.images import encode
 from flashrt_ros.ros.qos import LATCHED, RELIABLE
+from flashrt_ros.ros.spin import spinning
 from flashrt_ros.sim.jtc import JointTrajectoryController, Rejected, Trajectory, TrajectoryPoint
 from flashrt_ros.sim.world import CONTROL_NS, World
 from flashrt_ros.srv import ResetWorld
@@ -143,24 +144,13 @@ class SimNode(Node):
 def main() -> None:
     rclpy.init()
     node = SimNode()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-
-    def spin_executor() -> None:
-        try:
-            executor.spin()
-        except ExternalShutdownException:
-            pass
-
-    thread = threading.Thread(target=spin_executor, daemon=True)
-    thread.start()
     try:
-        node.spin()
+        with spinning(node):
+            node.spin()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
         rclpy.try_shutdown()
-        thread.join(timeout=2.0)
 
 
 if __name__ == "__main__":

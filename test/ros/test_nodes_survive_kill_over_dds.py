@@ -1,12 +1,10 @@
 """kill -9 and restart, with real processes: the simulated robot comes to rest and goes on with the new session."""
 
 import os
-import threading
 
 import numpy as np
 import pytest
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from std_msgs.msg import String
 
 from flashrt_ros.contract.load import load
@@ -15,6 +13,7 @@ from flashrt_ros.resources import find
 from flashrt_ros.ros.processes import NodeProcesses
 from flashrt_ros.ros.qos import LATCHED
 from flashrt_ros.ros.recorder import Recorder
+from flashrt_ros.ros.spin import spinning
 
 PATIENCE_S = 60.0
 
@@ -25,24 +24,14 @@ def robot(tmp_path):
     contract = find("config/color_servo.contract.yaml")
     parameters = {"sim": {"seed": 10_000}} | dict.fromkeys(
         ("policy", "player"), {"contract": contract, "autostart": True, "use_sim_time": True})
-    with NodeProcesses(dict(os.environ) | {"ROS_LOG_DIR": str(tmp_path)}, tmp_path) as nodes, rclpy.init():
+    with NodeProcesses(dict(os.environ) | {"ROS_LOG_DIR": str(tmp_path)}, tmp_path) as nodes:
+        rclpy.init()
         recorder = Recorder(load(contract))
-        executor = SingleThreadedExecutor()
-        executor.add_node(recorder)
-
-        def spin():
-            try:
-                executor.spin()
-            except ExternalShutdownException:
-                pass
-
-        thread = threading.Thread(target=spin, daemon=True)
-        thread.start()
         for name in parameters:
             nodes.start(name, parameters[name])
-        yield nodes, recorder, lambda name: nodes.start(name, parameters[name])
-        executor.shutdown()
-        thread.join(timeout=5.0)
+        with spinning(recorder):
+            yield nodes, recorder, lambda name: nodes.start(name, parameters[name])
+        rclpy.shutdown()
 
 
 def expect(recorder, predicate, what):
