@@ -8,7 +8,9 @@ import numpy as np
 
 from flashrt_ros.player.limits import Limits
 
-# The share of a joint's velocity and acceleration limits that fading may use; the chunk's own motion needs the rest.
+# The share of a joint's velocity and acceleration limits that fading a position may use; the chunk's own motion needs the
+# rest. Fading a velocity may use all of the acceleration: a fade that outlasts the time to the next chunk is never
+# finished, and the arm goes on in its old direction instead of doing what it is told.
 FADING_SHARE = 0.5
 
 
@@ -23,12 +25,12 @@ class Blend:
 
     @classmethod
     def within(cls, limits: Limits, position: np.ndarray, velocity: np.ndarray, duration_s: float) -> Blend:
-        """The blend of at least duration_s (> 0) whose position and velocity parts each keep to FADING_SHARE of the
-        limits, however far the chunk is. Their extremes are 3/2 |p| / T in speed, 6 |p| / T^2 and 4 |v| / T in
-        acceleration."""
+        """The blend of at least duration_s (> 0) whose position part keeps to FADING_SHARE of the limits, and whose velocity
+        part to the acceleration limit, however far the chunk is. Their extremes are 3/2 |p| / T in speed, 6 |p| / T^2
+        and 4 |v| / T in acceleration."""
         speed, acceleration = FADING_SHARE * limits.velocity, FADING_SHARE * limits.acceleration
         p, v = np.abs(position), np.abs(velocity)
-        needed = np.concatenate([1.5 * p / speed, np.sqrt(6 * p / acceleration), 4 * v / acceleration])
+        needed = np.concatenate([1.5 * p / speed, np.sqrt(6 * p / acceleration), 4 * v / limits.acceleration])
         return cls(position, velocity, max(duration_s, float(needed.max())))
 
     def at(self, elapsed_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ def test_a_new_epoch_leaves_the_old_chunk_by_a_limited_stop_at_once():
     run = playing(epoch=1)
     run.player.epoch(1, 2, run.now_ns)
     assert run.player.state is State.STOPPING and run.player.cursor.session == 0
-    last = run.ticks(10)
+    last = run.ticks(12)  # from full speed
     assert last.state is State.HOLDING and run.player.counters["epoch"] == 1
     assert_limits(run.positions(), run.velocities())
 
