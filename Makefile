@@ -12,6 +12,9 @@ INTERFACES := CMakeLists.txt package.xml $(wildcard msg/*.msg) $(wildcard srv/*.
 
 export MUJOCO_GL ?= egl
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Temporary files stay in the checkout, too.
+export TMPDIR := $(CURDIR)/build/tmp
+$(shell mkdir -p $(TMPDIR))
 # One thread per process: three nodes and a physics world share the cores.
 export OMP_NUM_THREADS ?= 1
 
