@@ -73,9 +73,11 @@ class PlayerNode(ManagedNode):
         lead_ns = self._window_ticks * self._tick_ns if any(o.channel.type == WINDOWED for o in contract.outputs) else 0
         motion = PlayerParameters(lead_ms=lead_ns * 1e-6, **self._motion)
         self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, motion)
-        self._select = JointSelector(tuple(f"position.{name}" for name in names))
+        joints = next((i for i in contract.inputs if i.channel.type == "sensor_msgs/msg/JointState"), None)
+        self._joints_topic = joints.channel.topic if joints else "joint_states"
+        self._select = JointSelector(tuple(f"position.{name}" for name in names), joints.apply if joints else ())
         self._measured: np.ndarray | None = None
-        self._joint_fault = f"no message has come on {self._joints_topic(contract)}: the measured pose is unknown"
+        self._joint_fault = f"no message has come on {self._joints_topic}: the measured pose is unknown"
         self._joints_seen = False
         self._last_refusal = ""
         self._ticks = 0
@@ -121,13 +123,9 @@ class PlayerNode(ManagedNode):
             columns = np.array([self._player.names.index(joint) for joint in output.select])
             self._outputs.append((output, columns, publisher(kinds[output.channel.type], output.channel.topic, RELIABLE)))
         self._state = publisher(ExecutionState, "execution_state", qos_profile_sensor_data)
-        subscription(JointState, self._joints_topic(contract), self._on_joints, qos_profile_sensor_data)
+        subscription(JointState, self._joints_topic, self._on_joints, qos_profile_sensor_data)
         subscription(ActionChunk, "action_chunk", self._on_chunk, RELIABLE)
         subscription(PipelineEpoch, "pipeline_epoch", self._on_epoch, LATCHED)
-
-    @staticmethod
-    def _joints_topic(contract: Contract) -> str:
-        return next((i.channel.topic for i in contract.inputs if i.channel.type == "sensor_msgs/msg/JointState"), "joint_states")
 
     def _now_ns(self) -> int:
         return self.get_clock().now().nanoseconds
