@@ -28,7 +28,7 @@ from flashrt_ros.player.verdict import Reason, Refused
 from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time, trajectory_message
 from flashrt_ros.ros.joints import JointSelector
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
-from flashrt_ros.ros.qos import LATCHED, RELIABLE
+from flashrt_ros.ros.qos import ALL_CHUNKS, LATCHED, RELIABLE
 
 STATES = {State.IDLE: ExecutionState.IDLE, State.HOLDING: ExecutionState.HOLDING, State.PLAYING: ExecutionState.PLAYING,
           State.STOPPING: ExecutionState.STOPPING, State.FAULT: ExecutionState.FAULT}
@@ -124,7 +124,7 @@ class PlayerNode(ManagedNode):
             self._outputs.append((output, columns, publisher(kinds[output.channel.type], output.channel.topic, RELIABLE)))
         self._state = publisher(ExecutionState, "execution_state", qos_profile_sensor_data)
         subscription(JointState, self._joints_topic, self._on_joints, qos_profile_sensor_data)
-        subscription(ActionChunk, "action_chunk", self._on_chunk, RELIABLE)
+        subscription(ActionChunk, "action_chunk", self._on_chunk, ALL_CHUNKS)
         subscription(PipelineEpoch, "pipeline_epoch", self._on_epoch, LATCHED)
 
     def _now_ns(self) -> int:

@@ -14,9 +14,12 @@ def spinning(node: Node) -> Iterator[None]:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
 
+    stopping = threading.Event()
+
     def spin() -> None:
         try:
-            executor.spin()
+            while not stopping.is_set():
+                executor.spin_once(timeout_sec=0.1)
         except ExternalShutdownException:
             pass  # rclpy was shut down first: the context is left all the same
 
@@ -25,5 +28,7 @@ def spinning(node: Node) -> Iterator[None]:
     try:
         yield
     finally:
-        executor.shutdown(timeout_sec=1.0)
-        thread.join(timeout=2.0)
+        # The thread first: an executor that is shut down under a running callback raises in it.
+        stopping.set()
+        thread.join()
+        executor.shutdown()

@@ -11,11 +11,10 @@ from std_srvs.srv import Trigger
 
 
 def call(rig, kind, service, request, step=None):
-    client = rig.robot.create_client(kind, service)
+    client = rig.client(kind, service)
     rig.until(client.service_is_ready, service)
     future = client.call_async(request)
     rig.until(future.done, f"an answer of {service}", step=step)
-    rig.robot.destroy_client(client)
     return future.result()
 
 

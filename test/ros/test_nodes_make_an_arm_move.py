@@ -72,7 +72,7 @@ def test_the_status_accounts_for_every_decision(run):
     run.run_until(lambda: run.status.chunks >= 5, "a status of the running policy")
     status = run.status
     assert status.state == PipelineStatus.RUNNING and status.reason == ""
-    assert status.decisions == status.chunks + status.refused
+    assert 0 <= status.decisions - status.chunks - status.refused <= 1  # one may be under way
     assert {s.name: s.runs > 0 for s in status.stages} == {"vision": True, "fuse": True, "action": True}
     assert all(i.received >= i.used for i in status.inputs)
     assert len(status.engine_digest) == len(status.contract_digest) == 64
