@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import signal
-import threading
 import time
 from datetime import date
 from pathlib import Path

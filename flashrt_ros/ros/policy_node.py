@@ -20,7 +20,7 @@ from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineStatus
-from flashrt_ros.ros.convert import to_ns, to_time
+from flashrt_ros.ros.convert import to_ns
 from flashrt_ros.ros.decider import Decider, Made
 from flashrt_ros.ros.inputs import Inputs
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run

@@ -1,6 +1,6 @@
 """Resets, restarts and second policies: who may move the arm, and that the arm is safe while that is in doubt."""
 
-from player_scenes import HOME, MS, START_NS, TICK_NS, Run, accepted, active_player, assert_limits, slide
+from player_scenes import HOME, MS, START_NS, Run, accepted, active_player, assert_limits, slide
 
 from flashrt_ros.player.command import State
 from flashrt_ros.player.sessions import Sessions

@@ -3,7 +3,7 @@ the arm moves as the player commands, and it comes to rest when the player dies.
 
 import numpy as np
 import pytest
-from player_scenes import HOME, LIMITS, MS, NAMES, START_NS, TICK_NS, active_player, slide
+from player_scenes import HOME, LIMITS, MS, NAMES, START_NS, active_player, slide
 
 from flashrt_ros.sim.jtc import Accepted, JointTrajectoryController, JtcParameters, Trajectory, TrajectoryPoint
 

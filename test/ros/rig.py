@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineStatus
 from flashrt_ros.policies.tabletop_arm import HOME, JOINTS
 from flashrt_ros.resources import find
-from flashrt_ros.ros.convert import to_ns, to_time
+from flashrt_ros.ros.convert import to_time
 from flashrt_ros.ros.images import encode
 from flashrt_ros.ros.player_node import PlayerNode
 from flashrt_ros.ros.policy_node import PolicyNode
