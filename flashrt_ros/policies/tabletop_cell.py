@@ -17,7 +17,8 @@ CUBE_Y = (-0.23, 0.23)
 BELT_X = 0.43  # centre line; the belt runs along y, past both edges of the table
 BELT_WIDTH = 0.10
 BELT_Z = 0.010  # its top
-BELT_SPEED = (0.02, 0.06)  # m/s, either way along y
+BELT_SPEED = (0.08, 0.12)  # m/s along y while it runs; it stops and goes
+BELT_RUNS, BELT_RESTS = (0.5, 1.1), (0.4, 0.9)  # s at a time; its rails are lit while it runs, so one image tells
 
 BIN_X = 0.57  # centre of the row
 BIN_Y = (-0.195, -0.065, 0.065, 0.195)  # centres of its four places, each jittered by up to BIN_JITTER in x and y

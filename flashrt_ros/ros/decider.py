@@ -20,8 +20,8 @@ from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.engine.decision import Decision
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
-from flashrt_ros.engine.noise import decision_noise
-from flashrt_ros.engine.observation import InputValue, Observation
+from flashrt_ros.engine.noise import with_noise
+from flashrt_ros.engine.observation import Observation
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.ros.latency import Latencies
 from flashrt_ros.ros.session import Session
@@ -164,7 +164,7 @@ class Decider:
             self.trips["age"] += observation.reason in ("stale", "frozen")
             return self._say("waiting", f"input '{observation.input}' is {observation.reason}: {observation.detail}")
         self.last_refusal.clear()
-        decision = self.engine.decide(self._with_noise(observation, epoch))
+        decision = self.engine.decide(with_noise(observation, self.pipeline, self.session.id, epoch))
         self.last = decision
         for run in decision.runs:
             self.runs[run.stage] += 1
@@ -198,14 +198,6 @@ class Decider:
         self.chunks += 1
         self._publish(Made(decision, observation, self.session.id, epoch, seq, base))
         return self._say("running", "")
-
-    def _with_noise(self, observation: Observation, epoch: int) -> Observation:
-        name = self.pipeline.spec.noise
-        if name is None:
-            return observation
-        noise = decision_noise(self.pipeline.buffers[name].shape, self.session.id, epoch, observation.decision)
-        inputs = dict(observation.inputs) | {name: InputValue(noise, epoch << 32 | observation.decision, None)}
-        return Observation(observation.decision, observation.now_ns, inputs)
 
     def _say(self, state: str, reason: str) -> None:
         if (state, reason.split(":")[0]) != (self.state, self.reason.split(":")[0]):

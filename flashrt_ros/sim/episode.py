@@ -1,70 +1,85 @@
-"""One closed-loop episode without ROS: decisions at a fixed rate, played by the emulated trajectory controller.
+"""One episode in the built-in world, stepped by its decisions: who decides, and how long that takes, is the caller's.
 
-For demonstrations, experiments and tests; the ROS nodes run the same world and controller in separate processes.
+`flashrt eval`, training and tests all drive this one loop. Imports no torch and no ROS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Callable
 
 import numpy as np
 
 from flashrt_ros.policies.instruction import Instruction
-from flashrt_ros.policies.tabletop_arm import JOINTS
-from flashrt_ros.sim.jtc import JointTrajectoryController, JtcError, Rejected, Trajectory, TrajectoryPoint
-from flashrt_ros.sim.score import Score
-from flashrt_ros.sim.world import CONTROL_NS, World
+from flashrt_ros.policies.tabletop_arm import CAMERAS
+from flashrt_ros.sim.robot import MS, Robot
+from flashrt_ros.sim.score import MOVED_M, Score
+
+PERIOD_NS = 100 * MS  # between decisions
+FRAME_LEAD_NS = 20 * MS  # a frame is this old when a decision takes it
+LIMIT_NS = 12_000 * MS  # the expert's slowest task takes 6 s
 
 
-@dataclass(frozen=True)
-class EpisodeResult:
-    """duration_ns: simulated time until success or the limit. decisions: how many were made."""
+class Episode:
+    """At a decision: index of it on the grid, frames (camera -> uint8 [H, W, 3]) and their time frames_ns, joints [7].
 
-    instruction: Instruction
-    seed: int
-    score: Score
-    duration_ns: int
-    decisions: int
-
-
-def run_episode(
-    world: World,
-    task: Instruction | str,
-    seed: int,
-    decide: Callable[[World], np.ndarray],
-    *,
-    period_ns: int = 100_000_000,
-    step_ns: int = 20_000_000,
-    limit_ns: int = 20_000_000_000,
-) -> EpisodeResult:
-    """Reset the world and drive it until success or the limit.
-
-    decide(world) -> joint targets [H, 7], row i for i * step_ns after now; called every period_ns and free to call
-    world.render, joints or objects. No latency: the chunk plays from the moment of its decision.
-    Raises JtcError when the controller refuses a chunk.
+    Then call act(). A decision that takes longer than a period makes the arm miss the moments of the grid that passed.
     """
-    instruction = world.reset(task, seed)
-    controller = JointTrajectoryController(JOINTS)
-    controller.hold(world.joints()[0])
-    start_ns = world.time_ns
-    decisions = 0
-    while not world.score().success and world.time_ns - start_ns < limit_ns:
-        verdict = controller.receive(_trajectory(decide(world), world.time_ns, step_ns), world.time_ns)
-        if isinstance(verdict, Rejected):
-            raise JtcError(f"decision {decisions}: the controller refused the chunk ({verdict.rule}): {verdict.reason}")
-        decisions += 1
-        for _ in range(period_ns // CONTROL_NS):
-            world.step(controller.update(world.time_ns, *world.joints()).positions)
-    return EpisodeResult(instruction, seed, world.score(), world.time_ns - start_ns, decisions)
+
+    def __init__(self, robot: Robot, task: Instruction | str, seed: int, period_ns: int = PERIOD_NS,
+                 limit_ns: int = LIMIT_NS, render: bool = True) -> None:
+        self.robot = robot
+        self.instruction = robot.reset(task, seed)
+        self.seed = seed
+        self.index = 0
+        self.decisions = 0
+        self._period_ns, self._limit_ns, self._render = period_ns, limit_ns, render
+        self._look()
+        self._stand()
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time since the start."""
+        return self.robot.elapsed_ns
+
+    @property
+    def over(self) -> bool:
+        """Done, or past mending (another cube was moved), or out of time."""
+        score = self.score()
+        return score.success or max(score.moved.values()) > MOVED_M or self.now_ns >= self._limit_ns
+
+    def score(self) -> Score:
+        return self.robot.world.score()
+
+    def act(self, positions: np.ndarray | None, latency_ns: int = 40 * MS, step_ns: int = 20 * MS, offset_ns: int = 0) -> None:
+        """Play a chunk [H, 7] (None: there is none) that reaches the player latency_ns after this decision, and go on to
+        the next decision."""
+        decided_ns, base = self.now_ns, self.robot.cursor
+        self.decisions += 1
+        self.index += max(1, -(-latency_ns // self._period_ns))
+        due_ns = self.index * self._period_ns
+        events: list[tuple[int, Callable[[], None]]] = [(due_ns - FRAME_LEAD_NS, self._look)]
+        if positions is not None:
+            events.append((decided_ns + latency_ns, lambda: self.robot.offer(positions, decided_ns, base, step_ns, offset_ns)))
+        for at_ns, event in sorted(events, key=lambda e: e[0]):
+            self.robot.advance(at_ns)
+            event()
+        self.robot.advance(due_ns)
+        self._stand()
+
+    def _look(self) -> None:
+        self.frames_ns = self.now_ns
+        if self._render:
+            self.frames = {camera: self.robot.world.render(camera).copy() for camera in CAMERAS}
+
+    def _stand(self) -> None:
+        self.joints = self.robot.world.joints()[0]
 
 
-def _trajectory(targets: np.ndarray, now_ns: int, step_ns: int) -> Trajectory:
-    """The rows after the first (the arm is there already), with the velocities of their central differences; at the
-    last row they are zero, for the controller refuses a trajectory that ends moving."""
-    velocities = np.gradient(targets, step_ns * 1e-9, axis=0)
-    velocities[-1] = 0.0
-    points = (
-        TrajectoryPoint(targets[i], velocities[i], time_from_start_ns=i * step_ns) for i in range(1, len(targets))
-    )
-    return Trajectory(JOINTS, tuple(points), now_ns)
+def run_episode(robot: Robot, task: Instruction | str, seed: int, decide: Callable[[Episode], np.ndarray | None],
+                **options) -> Episode:
+    """A whole episode with decide(episode) -> chunk [H, 7] or None. options: of Episode, and latency_ns."""
+    latency_ns = options.pop("latency_ns", 40 * MS)
+    episode = Episode(robot, task, seed, **options)
+    while not episode.over:
+        episode.act(decide(episode), latency_ns)
+    return episode

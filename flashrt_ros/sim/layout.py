@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import hypot, pi
 
@@ -10,28 +11,42 @@ import numpy as np
 from flashrt_ros.policies.instruction import KINDS, Instruction
 from flashrt_ros.policies.tabletop_arm import CAMERAS
 from flashrt_ros.policies.tabletop_cell import (
-    BELT_SPEED, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, CUBE_X, CUBE_Y, TABLE_Z,
+    BELT_RESTS, BELT_RUNS, BELT_SPEED, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, CUBE_X, CUBE_Y, TABLE_Z,
 )
 
 # Between the centres of any two cubes on the table: fingers at their widest reach 0.05 m from a cube's centre and a
 # neighbour's corner 0.028 m from its own, so an aligned grasp touches no neighbour.
 SPACING = 0.088
 BELT_START = (0.14, 0.25)  # how far up the belt, from the middle, the named cube starts
+SWITCHES = 60  # of the belt: more than any episode lasts
 BELT_GAP = (0.12, 0.20)  # from the named cube to the other one on the belt
 CAMERA_SHIFT = {"scene": 0.002, "wrist": 0.001}  # m per axis, uniform
 CAMERA_TURN = {"scene": 0.0035, "wrist": 0.005}  # rad per axis, uniform
 
 
 @dataclass(frozen=True)
+class Belt:
+    """speed: m/s along y while it runs. switches: seconds since the start at which it stops and goes in turn, rising; it
+    runs at first."""
+
+    speed: float
+    switches: tuple[float, ...]
+
+    def velocity(self, seconds: float) -> float:
+        """m/s along y, so long after the start."""
+        return self.speed if bisect_right(self.switches, seconds) % 2 == 0 else 0.0
+
+
+@dataclass(frozen=True)
 class Layout:
     """cubes: colour -> (x, y, z, yaw) of the centre. on_belt: colours that ride. bins: colour -> (x, y) of the centre.
-    belt_velocity: m/s along y. lamp: direction [3]; lamp_level, ambient_level: brightness factors.
+    belt: how the belt runs. lamp: direction [3]; lamp_level, ambient_level: brightness factors.
     shift, turn: camera -> displacement [3] (m) and small rotation vector [3] (rad) in the camera's own frame."""
 
     cubes: dict[str, tuple[float, float, float, float]]
     on_belt: frozenset[str]
     bins: dict[str, tuple[float, float]]
-    belt_velocity: float
+    belt: Belt
     lamp: np.ndarray
     lamp_level: float
     ambient_level: float
@@ -49,8 +64,7 @@ def draw_instruction(kind: str, seed: int) -> Instruction:
 def draw_layout(instruction: Instruction, seed: int) -> Layout:
     """The layout of a seed. It depends on the instruction only in that a belt task puts its cube on the belt."""
     rng = np.random.default_rng([seed, KINDS.index(instruction.kind), 1])
-    direction, speed = float(rng.choice((-1.0, 1.0))), rng.uniform(*BELT_SPEED)
-    riders = _riders(instruction, rng, direction) if instruction.kind == "belt" else {}
+    riders = _riders(instruction, rng) if instruction.kind == "belt" else {}
     places = dict(riders)
     for colour in COLOURS:
         if colour not in riders:
@@ -62,7 +76,7 @@ def draw_layout(instruction: Instruction, seed: int) -> Layout:
         cubes={colour: places[colour] for colour in COLOURS},
         on_belt=frozenset(riders),
         bins={c: (BIN_X + jitter[i, 0], BIN_Y[row[i]] + jitter[i, 1]) for i, c in enumerate(COLOURS)},
-        belt_velocity=direction * speed if riders else 0.0,
+        belt=_belt(seed) if riders else Belt(0.0, ()),
         lamp=np.array([rng.uniform(-0.45, 0.15), rng.uniform(-0.4, 0.4), -1.0]),
         lamp_level=rng.uniform(0.8, 1.15),
         ambient_level=rng.uniform(0.85, 1.1),
@@ -71,10 +85,16 @@ def draw_layout(instruction: Instruction, seed: int) -> Layout:
     )
 
 
-def _riders(instruction: Instruction, rng: np.random.Generator, direction: float) -> dict[str, tuple]:
+def _belt(seed: int) -> Belt:
+    rng = np.random.default_rng([seed, KINDS.index("belt"), 2])
+    spans = np.stack([rng.uniform(*BELT_RUNS, SWITCHES // 2), rng.uniform(*BELT_RESTS, SWITCHES // 2)], axis=1)
+    return Belt(rng.uniform(*BELT_SPEED), tuple(np.cumsum(spans.ravel()).tolist()))
+
+
+def _riders(instruction: Instruction, rng: np.random.Generator) -> dict[str, tuple]:
     """The named cube up the belt, and one other ahead of it or behind it."""
     other = str(rng.choice([c for c in COLOURS if c != instruction.colour]))
-    y = -direction * rng.uniform(*BELT_START)
+    y = -rng.uniform(*BELT_START)
     beside = y + float(rng.choice((-1.0, 1.0))) * rng.uniform(*BELT_GAP)
     return {
         colour: (BELT_X + rng.uniform(-0.015, 0.015), at, BELT_Z + CUBE / 2, rng.uniform(-pi, pi))

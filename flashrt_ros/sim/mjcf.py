@@ -149,9 +149,9 @@ def _belt() -> str:
         f'''
       <geom type="box" pos="0 {i * BELT_PITCH:.3f} {BELT_Z}" size="{BELT_WIDTH / 2 - 0.004} 0.006 0.0004"
         material="stripe" {_UNSEEN_BY_PHYSICS}/>''' for i in range(-count, count + 1))
-    edge = BELT_WIDTH / 2 + 0.005
+    edge = BELT_WIDTH / 2 + 0.008
     rails = "".join(
-        f'<geom type="box" pos="{BELT_X + s * edge} 0 0.006" size="0.005 {BELT_HALF_LENGTH} 0.006" material="rail" '
+        f'<geom type="box" pos="{BELT_X + s * edge} 0 0.006" size="0.008 {BELT_HALF_LENGTH} 0.006" material="rail" '
         f'{_UNSEEN_BY_PHYSICS}/>' for s in (-1, 1))
     return f'''
     {rails}

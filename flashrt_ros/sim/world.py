@@ -23,6 +23,7 @@ from flashrt_ros.sim.score import Score, Scorer
 CONTROL_NS = 4_000_000  # one control update: 250 Hz
 CONTROL_S = CONTROL_NS * 1e-9
 MAX_SIZE = 2048
+RAIL_LIT, RAIL_DARK = 1.0, 0.3  # grey levels of the belt's rails: running, standing
 _SUBSTEPS = round(CONTROL_S / mjcf.TIMESTEP_S)
 
 
@@ -41,7 +42,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Objects:
-    """Privileged poses, for the expert and for scoring only. belt_velocity: m/s along y."""
+    """Privileged poses, for the expert and for scoring only. belt_velocity: m/s along y, now."""
 
     cubes: dict[str, Body]
     bins: dict[str, Body]
@@ -73,6 +74,7 @@ class World:
         self._cube_qpos = {c: int(joint(f"{c}_cube").qposadr[0]) for c in COLOURS}
         self._cube_dof = {c: int(joint(f"{c}_cube").dofadr[0]) for c in COLOURS}
         self._belt_qpos, self._belt_dof = int(joint("belt").qposadr[0]), int(joint("belt").dofadr[0])
+        self._rail = self._model.material("rail").id
         self._finger_bodies = {self._model.body(n).id for n in ("finger_left", "finger_right")}
         self.reset("pick", 0)
 
@@ -103,7 +105,8 @@ class World:
         self._place_bodies()
         self._dress_scene()
         self._command = HOME.copy()
-        self._belt_travel = 0.0
+        self._belt_travel, self._start_ticks = 0.0, self._ticks
+        self._run_belt()
         mujoco.mj_forward(self._model, self._data)
         bins = {c: body.position for c, body in self.objects().bins.items()}
         self._scorer = Scorer(task, self._cube_positions(), self._layout.on_belt, bins)
@@ -123,11 +126,12 @@ class World:
         data.ctrl[len(LOWER) :] = np.clip((command - self._command) / CONTROL_S, -MAX_VELOCITY, MAX_VELOCITY)
         self._command = command
         for _ in range(_SUBSTEPS):
-            data.qvel[self._belt_dof] = self._layout.belt_velocity
+            data.qvel[self._belt_dof] = self._belt_velocity
             mujoco.mj_step(self._model, data)
             data.qpos[self._belt_qpos] %= mjcf.BELT_PITCH
         self._ticks += 1
-        self._belt_travel += self._layout.belt_velocity * CONTROL_S
+        self._belt_travel += self._belt_velocity * CONTROL_S
+        self._run_belt()
         self._scorer.update(CONTROL_S, self._cube_positions(), self._belt_travel, self._named_cube_touched())
 
     def joints(self) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +165,7 @@ class World:
             yaw = atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
             cubes[colour] = Body(self._data.qpos[q : q + 3].copy(), yaw, self._data.qvel[v : v + 3].copy())
         bins = {c: Body(np.array([x, y, TABLE_Z]), 0.0, np.zeros(3)) for c, (x, y) in self._layout.bins.items()}
-        return Objects(cubes, bins, self._layout.belt_velocity)
+        return Objects(cubes, bins, self._belt_velocity)
 
     def score(self) -> Score:
         """How the task stands."""
@@ -193,9 +197,14 @@ class World:
             at = self._cube_qpos[colour]
             data.qpos[at : at + 7] = (x, y, z, np.cos(yaw / 2), 0, 0, np.sin(yaw / 2))
             if colour in layout.on_belt:
-                data.qvel[self._cube_dof[colour] + 1] = layout.belt_velocity
+                data.qvel[self._cube_dof[colour] + 1] = layout.belt.velocity(0.0)
         for colour, (x, y) in layout.bins.items():
             data.mocap_pos[self._model.body(f"{colour}_bin").mocapid[0]] = (x, y, TABLE_Z)
+
+    def _run_belt(self) -> None:
+        """Set the belt's speed for the next control update, and light its rails while it runs."""
+        self._belt_velocity = self._layout.belt.velocity((self._ticks - self._start_ticks) * CONTROL_S)
+        self._model.mat_rgba[self._rail, :3] = RAIL_LIT if self._belt_velocity else RAIL_DARK
 
     def _dress_scene(self) -> None:
         model, layout = self._model, self._layout

@@ -1,0 +1,98 @@
+"""The built-in robot in simulated time, without ROS: the world, its two trajectory controllers and the player that feeds
+them. The nodes run the same parts in processes. Knows no policy and no contract. Imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from flashrt_ros.chunk.chunk import Chunk, Cursor
+from flashrt_ros.player.limits import Limits
+from flashrt_ros.player.player import Player, PlayerParameters
+from flashrt_ros.player.verdict import Refused
+from flashrt_ros.policies.instruction import Instruction
+from flashrt_ros.policies.tabletop_arm import ARM, JOINTS, LOWER, MAX_ACCELERATION, MAX_VELOCITY, UPPER
+from flashrt_ros.sim.jtc import JointTrajectoryController, Rejected, Trajectory, TrajectoryPoint
+from flashrt_ros.sim.world import CONTROL_NS, World
+
+MS = 1_000_000
+TICK_NS = 20 * MS  # of the player
+WINDOW_TICKS = 2  # ticks per window that the player sends
+GROUPS = {"arm": np.arange(len(ARM)), "gripper": np.array([len(ARM)])}
+ARM_LIMITS = Limits(JOINTS, LOWER, UPPER, MAX_VELOCITY, MAX_ACCELERATION)
+
+
+class Robot:
+    """limits: what the player keeps to. size: (width, height) of camera images. refused: since the reset, chunks that
+    the player refused and windows that a controller rejected; 0 in a healthy run. Times are simulated ns since the
+    reset."""
+
+    def __init__(self, limits: Limits = ARM_LIMITS, size: tuple[int, int] = (96, 96)) -> None:
+        self.world = World(size)
+        self._limits = limits
+        self.reset("pick", 0)
+
+    def reset(self, task: Instruction | str, seed: int) -> Instruction:
+        """Lay out the scene and hold the arm at home. Returns the instruction."""
+        instruction = self.world.reset(task, seed)
+        self._start_ns = self.world.time_ns
+        position, _ = self.world.joints()
+        self.refused = 0
+        self._seq = 0
+        self._player = Player(JOINTS, self._limits, TICK_NS, PlayerParameters(lead_ms=WINDOW_TICKS * TICK_NS / MS))
+        self._player.activate(self._start_ns, position, player_id=1)
+        self._controllers = {}
+        for name, columns in GROUPS.items():
+            self._controllers[name] = JointTrajectoryController([JOINTS[c] for c in columns])
+            self._controllers[name].hold(position[columns])
+        self._cursors = [(self._start_ns, self._player.cursor)]  # (time of the command, cursor), the last two
+        return instruction
+
+    @property
+    def elapsed_ns(self) -> int:
+        return self.world.time_ns - self._start_ns
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the player is now, as a decision made now would record it."""
+        now_ns = self.world.time_ns
+        at_ns, cursor = next(c for c in reversed(self._cursors) if c[0] <= now_ns)
+        return replace(cursor, lag_ns=now_ns - at_ns)
+
+    def offer(self, positions: np.ndarray, decided_ns: int, base: Cursor, step_ns: int = 20 * MS, offset_ns: int = 0) -> None:
+        """Hand a chunk [H, 7] to the player. decided_ns, base: `elapsed_ns` and `cursor` at its decision."""
+        self._seq += 1
+        chunk = Chunk(JOINTS, positions, self._start_ns + decided_ns + offset_ns, step_ns, session=1, epoch=1,
+                      seq=self._seq, offset_ns=offset_ns, base=base)
+        self.refused += isinstance(self._player.offer(chunk, self.world.time_ns), Refused)
+
+    def advance(self, until_ns: int) -> None:
+        """Run control updates until at least `until_ns`."""
+        world = self.world
+        while (elapsed_ns := self.elapsed_ns) < until_ns:
+            now_ns = world.time_ns
+            position, velocity = world.joints()
+            if elapsed_ns % TICK_NS == 0:
+                command = self._player.tick(now_ns, position)
+                self._cursors = [self._cursors[-1], (command.time_ns, command.cursor)]
+                if elapsed_ns // TICK_NS % WINDOW_TICKS == 0:
+                    self._send_window(now_ns)
+            targets = np.empty(len(JOINTS))
+            for name, columns in GROUPS.items():
+                targets[columns] = self._controllers[name].update(now_ns, position[columns], velocity[columns]).positions
+            world.step(targets)
+
+    def close(self) -> None:
+        self.world.close()
+
+    def _send_window(self, now_ns: int) -> None:
+        points = self._player.window(now_ns)
+        for name, columns in GROUPS.items():
+            trajectory = Trajectory([JOINTS[c] for c in columns], tuple(
+                TrajectoryPoint(p.position[columns], p.velocity[columns], time_from_start_ns=p.time_ns - points[0].time_ns)
+                for p in points), points[0].time_ns)
+            self.refused += isinstance(self._controllers[name].receive(trajectory, now_ns), Rejected)
+
+
+assert TICK_NS % CONTROL_NS == 0
