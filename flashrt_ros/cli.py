@@ -8,11 +8,13 @@ from pathlib import Path
 
 from flashrt_ros import __version__
 from flashrt_ros.errors import FlashRTError
+from flashrt_ros.train.recipe import add_arguments as add_train_arguments
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit status: 0, 1 for an error that it has printed, 130 after Ctrl-C."""
     options = _parser().parse_args(arguments)
+    options.arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return options.run(options) or 0
     except FlashRTError as error:
@@ -40,16 +42,11 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--picture", type=Path, default=None, metavar="FILE.svg", help="also draw it")
     plan.set_defaults(run=_plan)
 
-    evaluate = commands.add_parser("eval", help="episodes in the built-in world, in this process: success with intervals")
-    evaluate.add_argument("contract", type=Path, nargs="?", default=None)
-    evaluate.add_argument("--tasks", default="pick,place", help="kinds of task, separated by commas (pick, place, belt)")
-    evaluate.add_argument("--episodes", type=int, default=100, help="per task")
-    evaluate.add_argument("--seed", type=int, default=10_000, help="first scene; evaluation scenes begin at 10000")
-    evaluate.add_argument("--controls", action="store_true", help="also with black images and with wrong instructions")
-    evaluate.add_argument("--expert", action="store_true", help="the scripted expert on privileged poses instead of the policy")
-    evaluate.add_argument("--workers", type=int, default=0, help="processes (default: one per core)")
-    evaluate.add_argument("--json", type=Path, default=None)
-    evaluate.set_defaults(run=_eval)
+    _add_eval(commands)
+
+    train = commands.add_parser("train", help="train the policy in the box from nothing")
+    add_train_arguments(train)
+    train.set_defaults(run=_train)
 
     messages = commands.add_parser("messages", help="compile the package's ROS messages into this Python's prefix")
     messages.set_defaults(run=_messages)
@@ -62,6 +59,35 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("rest", nargs=argparse.REMAINDER)
     bench.set_defaults(run=_bench)
     return parser
+
+
+def _add_eval(commands) -> None:
+    evaluate = commands.add_parser("eval", help="episodes in the built-in world, in simulated time: success with intervals",
+                                   description="Episodes in the built-in world, in simulated time, in many processes. Every setting and "
+                                   "every control runs in the same scenes. See docs/evaluation.md.")
+    evaluate.add_argument("contract", type=Path, nargs="*", help="contract files (default: the built-in policy's); rows bear their names")
+    what = evaluate.add_argument_group("what is run")
+    what.add_argument("--tasks", default="pick,place,belt", help="kinds of task, separated by commas (default: %(default)s)")
+    what.add_argument("--episodes", type=int, default=100, metavar="N", help="per task and row (default: %(default)s)")
+    what.add_argument("--seed", type=int, default=10_000, metavar="S", help="first scene; evaluation scenes begin at 10000, the default")
+    what.add_argument("--training-seeds", action="store_true", help="allow scenes of training, for debugging")
+    what.add_argument("--set", action="append", default=[], metavar="KEY=V1,V2,..", help="a row per value of a contract's key, such as "
+                      "stages.vision.every=1,2,4; several make the product")
+    what.add_argument("--controls", action="store_true", help="also with black images, wrong instructions and held-out pairs")
+    what.add_argument("--expert", action="store_true", help="the scripted expert on privileged poses instead of the policy")
+    what.add_argument("--latency", default="40", metavar="MS", help="from a decision to its chunk's arrival at the player (default: 40), "
+                      "or 'measured': as long as each decision takes here")
+    how = evaluate.add_argument_group("how")
+    how.add_argument("--workers", type=int, default=0, metavar="W", help="processes (default: one per core)")
+    how.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    how.add_argument("--threads", type=int, default=1, metavar="T", help="of each process (default: %(default)s)")
+    out = evaluate.add_argument_group("what comes out, beside the tables")
+    out.add_argument("--json", type=Path, default=None, metavar="FILE", help="figures and every episode")
+    out.add_argument("--plot", type=Path, default=None, metavar="FILE.png", help="success against the first key that varies")
+    out.add_argument("--failures", type=Path, default=None, metavar="DIR", help="a strip of pictures per failed episode")
+    out.add_argument("--from", dest="merge", type=Path, action="append", default=[], metavar="FILE", help="run nothing: tables and plot from "
+                     "what --json wrote; several are put together")
+    evaluate.set_defaults(run=_eval)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -89,6 +115,12 @@ def _eval(options: argparse.Namespace) -> int:
     from flashrt_ros.bench.evaluate import evaluate
 
     return evaluate(options)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from flashrt_ros.train.train import train
+
+    return train(options)
 
 
 def _messages(options: argparse.Namespace) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from flashrt_ros.errors import FlashRTError
 
+DEFAULT_CONTRACT = "config/color_servo.contract.yaml"  # of `flashrt demo` and `flashrt eval`
+
 
 class ResourceError(FlashRTError):
     """A file of the package is not where any way of installing would have put it."""

@@ -7,12 +7,13 @@ processes.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 import numpy as np
 
 from flashrt_ros import policies
+from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Contract
 from flashrt_ros.contract.verify import verify
@@ -33,7 +34,7 @@ MEASURED = "measured"
 class Outcome:
     """One episode's outcome. told: the instruction that the policy got. refused: decisions without a chunk, chunks that
     the player refused and trajectories that a controller rejected, together: 0 in a healthy run. decision_ms: median
-    wall-clock time of a decision on this machine."""
+    wall-clock time of a decision on this machine; decision_p95_ms: its 95th percentile."""
 
     task: str
     told: str
@@ -44,18 +45,22 @@ class Outcome:
     decisions: int
     refused: int
     decision_ms: float
+    decision_p95_ms: float = field(default=0.0, compare=False)
 
 
 class ClosedLoop:
     """contract: for a policy of the built-in world. latency: ns from a decision to its chunk's arrival at the player;
     or MEASURED: as long as the decision took here. see(image) -> image: what becomes of each camera frame (the
-    black-image control). watch(episode, chunk): called at each decision."""
+    black-image control). watch(episode, chunk): called at each decision. threads: torch's, on the CPU.
+    digest: the pipeline's identity, weights included."""
 
     def __init__(self, contract: Contract, latency: int | str = 40 * MS, see: Callable[[np.ndarray], np.ndarray] | None = None,
-                 device: str = "cpu") -> None:
+                 device: str = "cpu", threads: int = 1) -> None:
         self._contract = contract
         self._pipeline: Pipeline = verify(contract, policies.spec(contract.policy))
-        self._engine = Engine(self._pipeline, policies.load(contract.policy, device), device, background="synchronous")
+        policy = policies.load(contract.policy, device)
+        self.digest = digest(contract, self._pipeline.spec, policy.weights_digest())
+        self._engine = Engine(self._pipeline, policy, device, threads, background="synchronous")
         self._engine.warm_up()
         self._latency, self._see = latency, see or (lambda image: image)
         self._cameras = [i.name for i in contract.inputs if i.image is not None]
@@ -82,7 +87,8 @@ class ClosedLoop:
             episode.act(positions, latency_ns, output.step_ns, output.offset_ns)
         score = episode.score()
         return Outcome(episode.instruction.text, told, seed, score.success, score.reason, episode.now_ns * 1e-9,
-                       episode.decisions, without_chunk + self._robot.refused, float(np.median(took)) * 1e-6)
+                       episode.decisions, without_chunk + self._robot.refused,
+                       *(float(ms) for ms in np.percentile(took, (50, 95)) * 1e-6))
 
     def close(self) -> None:
         self._engine.close()

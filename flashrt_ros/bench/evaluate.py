@@ -1,95 +1,107 @@
-"""`flashrt eval`: success over many scenes, in many processes, with intervals and the controls that keep it honest."""
+"""`flashrt eval`: success over many scenes, in many processes, with intervals and the controls that keep it honest.
+
+jobs.py says what is run, workers.py runs it, rows.py compares, report.py, plot.py and results_file.py show.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import os
-import platform
-from collections import Counter
-from dataclasses import asdict
-from datetime import date
+import sys
 from pathlib import Path
+from typing import Sequence
 
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from flashrt_ros.bench.closed_loop import ClosedLoop, Episode
-from flashrt_ros.bench.intervals import wilson
-from flashrt_ros.errors import FlashRTError
-from flashrt_ros.policies.instruction import KINDS, Instruction
-from flashrt_ros.policies.tabletop_cell import COLOURS
-from flashrt_ros.resources import find
-from flashrt_ros.sim.layout import draw_instruction
+from flashrt_ros import policies
+from flashrt_ros.bench import jobs, report, results_file
+from flashrt_ros.bench.jobs import EvaluationError, Job, Setting
+from flashrt_ros.bench.results_file import Run
+from flashrt_ros.bench.rows import Result, Row, lines
+from flashrt_ros.bench.workers import episodes
+from flashrt_ros.contract.load import load
+from flashrt_ros.contract.verify import verify
+from flashrt_ros.resources import DEFAULT_CONTRACT, find
 
-CONDITIONS = ("policy", "black images", "wrong instruction")
-
-_loops: dict[str, ClosedLoop] = {}  # of a worker process, by condition
-
-
-class EvaluationError(FlashRTError):
-    """The evaluation was asked for something that does not exist."""
+NARROWEST = 120  # columns of the tables where there is no terminal
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """Runs what the command line asks for; prints a table; writes every episode to --json."""
-    kinds = options.tasks.split(",")
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise EvaluationError(f"--tasks {options.tasks}: {', '.join(unknown)} is not a kind of task; allowed: {', '.join(KINDS)}")
-    if options.episodes < 1:
-        raise EvaluationError(f"--episodes {options.episodes}: give at least 1")
-    contract = options.contract or find("config/color_servo.contract.yaml")
-    conditions = ("expert",) if options.expert else CONDITIONS if options.controls else CONDITIONS[:1]
-    jobs = [(str(contract), kind, options.seed + i, condition) for condition in conditions for kind in kinds
-            for i in range(options.episodes)]
-    console = Console()
-    workers = min(options.workers or os.cpu_count(), len(jobs))
-    results: dict[tuple[str, str], list[Episode]] = {(c, k): [] for c in conditions for k in kinds}
-    # spawn: a forked process would inherit PyTorch's threads and the EGL context.
-    with multiprocessing.get_context("spawn").Pool(workers) as pool, Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console) as progress:
-        bar = progress.add_task("episodes", total=len(jobs))
-        for (_, kind, _, condition), episode in pool.imap(_run, jobs, chunksize=4):
-            results[condition, kind].append(episode)
-            progress.advance(bar)
-    console.print(_table(results))
+    """Runs what the command line asks for, or reads it from results files; prints tables, writes --json and --plot."""
+    console = Console() if sys.stdout.isatty() else Console(width=max(NARROWEST, Console().width))
+    _check_outputs(options)
+    runs, rows = _read(options) if options.merge else _run(options, console)
+    compared = lines(rows)
     if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps({
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores", "date": str(date.today()), "contract": str(contract),
-            "results": [{"condition": c, "task": k, "success": sum(e.success for e in episodes), "n": len(episodes),
-                         "wilson_95": wilson(sum(e.success for e in episodes), len(episodes)),
-                         "episodes": [asdict(e) for e in episodes]} for (c, k), episodes in results.items()]}, indent=1))
-        console.print(f"episodes: {options.json}")
+        results_file.write(options.json, runs, compared)
+    console.print(report.success_table(compared))
+    if (causes := report.cause_table(compared)) is not None:
+        console.print(causes)
+    if options.json is not None:
+        console.print(f"every episode: {options.json}")
+    if options.plot is not None:
+        from flashrt_ros.bench.plot import draw  # matplotlib takes a second
+
+        draw(compared, runs, options.plot)
+        console.print(f"picture: {options.plot}")
+    if options.failures is not None and options.failures.exists():
+        console.print(f"pictures of failed episodes: {options.failures}")
     return 0
 
 
-def told_wrongly(instruction: Instruction, seed: int) -> str:
-    """The same instruction with another cube's colour, drawn from the seed."""
-    others = [colour for colour in COLOURS if colour != instruction.colour]
-    return Instruction(instruction.kind, others[seed % len(others)], instruction.bin).text
+def _check_outputs(options: argparse.Namespace) -> None:
+    """What could not be written is told before the episodes are run, not after."""
+    for flag, path, suffixes in (("--json", options.json, None), ("--plot", options.plot, PICTURES)):
+        if path is None:
+            continue
+        if suffixes and path.suffix not in suffixes:
+            raise EvaluationError(f"{flag} {path}: the file's name must end in one of {', '.join(suffixes)}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("a").close()
+        except OSError as error:
+            raise EvaluationError(f"{flag} {path}: {error.strerror}; give a file that can be written") from error
 
 
-def _run(job: tuple[str, str, int, str]) -> tuple[tuple, Episode]:
-    contract, kind, seed, condition = job
-    if condition not in _loops:
-        _loops[condition] = ClosedLoop(Path(contract), see=np.zeros_like if condition == "black images" else None)
-    told = told_wrongly(draw_instruction(kind, seed), seed) if condition == "wrong instruction" else None
-    return job, _loops[condition].run(kind, seed, told, use_expert=condition == "expert")
+def _read(options: argparse.Namespace) -> tuple[list[Run], list[Row]]:
+    if options.contract or options.set or options.failures:
+        raise EvaluationError("--from reads what earlier runs made, and runs nothing: leave contracts, --set and --failures out")
+    return results_file.merge([(path, *results_file.read(path)) for path in options.merge])
 
 
-def _table(results: dict[tuple[str, str], list[Episode]]) -> Table:
-    table = Table(title="success in the built-in world", title_justify="left")
-    for column in ("condition", "task", "success", "95 % interval (Wilson)", "median s", "most frequent failure"):
-        table.add_column(column)
-    for (condition, kind), episodes in results.items():
-        done = [e for e in episodes if e.success]
-        low, high = wilson(len(done), len(episodes))
-        failures = Counter(e.reason for e in episodes if not e.success).most_common(1)
-        table.add_row(condition, kind, f"{len(done)}/{len(episodes)}", f"{low:.1%} to {high:.1%}",
-                      f"{np.median([e.seconds for e in done]):.1f}" if done else "-",
-                      f"{failures[0][1]} x {failures[0][0]}" if failures else "-")
-    return table
+def _run(options: argparse.Namespace, console: Console) -> tuple[list[Run], list[Row]]:
+    work = _plan(options)
+    threads = options.threads
+    workers = options.workers or max(1, len(os.sched_getaffinity(0)) // threads)
+    results: dict[tuple[Setting, str], list[Result]] = {(job.setting, job.kind): [] for job in work}
+    digests: dict[Setting, str] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[won]} done right"),
+               TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task(f"episodes, {min(workers, len(work))} processes", total=len(work), won=0)
+        won = 0
+        for job, result, digest in episodes(work, workers, options.failures, threads):
+            results[job.setting, job.kind].append(result)
+            digests[job.setting] = digest
+            won += result.success
+            progress.update(bar, advance=1, won=won)
+    rows = [Row(setting, kind, digests[setting], tuple(sorted(its, key=lambda result: result.seed)))
+            for (setting, kind), its in results.items()]
+    return [results_file.this_run(["flashrt", *options.arguments], options.device)], rows
+
+
+def _plan(options: argparse.Namespace) -> list[Job]:
+    if options.threads < 1 or options.workers < 0:
+        raise EvaluationError(f"--threads {options.threads} --workers {options.workers}: at least 1 thread; 0 workers: one per core")
+    if options.expert and options.controls:
+        raise EvaluationError("--expert --controls: the expert sees no image and reads no instruction; ask for one of the two")
+    paths: Sequence[Path] = options.contract or [find(DEFAULT_CONTRACT)]
+    conditions = (jobs.EXPERT,) if options.expert else jobs.CONTROLS if options.controls else (jobs.POLICY,)
+    chosen = jobs.settings(paths, jobs.sweep(options.set), conditions, jobs.latency_of(options.latency), options.device)
+    kinds, seeds = jobs.kinds_of(options.tasks), jobs.seeds_of(options.seed, options.episodes, options.training_seeds)
+    for setting, path in chosen:  # a mistake in any of them is told before anything runs
+        contract = load(path, dict(setting.overrides))
+        verify(contract, policies.spec(contract.policy))
+    return jobs.plan(chosen, kinds, seeds, options.threads)

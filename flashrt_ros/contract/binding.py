@@ -16,13 +16,13 @@ from flashrt_ros.contract.spec import BufferSpec, PolicySpec, StageSpec
 
 
 def check_inputs(contract: Contract, spec: PolicySpec) -> None:
-    """Every input buffer but the noise is bound, to messages that can fill it. Raises ContractError."""
-    wanted = {b.name: b for b in spec.buffers if b.kind == "input" and b.name != spec.noise}
+    """Every input buffer but those that the engine fills is bound, to messages that can fill it. Raises ContractError."""
+    wanted = {b.name: b for b in spec.buffers if b.kind == "input" and b.name not in spec.engine_filled}
     for entry in contract.inputs:
         key = f"inputs.{entry.name}"
-        if entry.name == spec.noise:
+        if entry.name in spec.engine_filled:
             raise ContractError.at(
-                contract, key, repr(entry.channel.topic), "the engine fills the noise itself", "take the input out"
+                contract, key, repr(entry.channel.topic), "the engine fills it itself", "take the input out"
             )
         if entry.name not in wanted:
             raise ContractError.at(

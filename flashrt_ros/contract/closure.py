@@ -30,8 +30,8 @@ class Closure:
     """What a capsule holds, each in the pipeline's order.
 
     buffers: the derived and state buffers that a later decision can read as they are now. inputs: those whose value may
-    be held from an earlier decision, which is all but the noise. stages: those whose ledger entry (last run, consumed
-    versions, run in flight) decides what runs next.
+    be held from an earlier decision, which is all but those that the engine fills. stages: those whose ledger entry
+    (last run, consumed versions, run in flight) decides what runs next.
     """
 
     buffers: tuple[str, ...]
@@ -49,8 +49,8 @@ class _Moment(NamedTuple):
 def plans(pipeline: Pipeline) -> tuple[Plan, ...]:
     """Every distinct plan that `due` can return: the first decision's (all stages, in the foreground), then the others.
 
-    Any input may be new or not (the noise always is), any decision may be skipped, any commit late, and any stage with
-    a max_age_ms may exceed it. Left out is only what follows a stage's failure.
+    Any input may be new or not (noise and ages always are), any decision may be skipped, any commit late, and any stage
+    with a max_age_ms may exceed it. Left out is only what follows a stage's failure.
     """
     first = frozenset(Run(s.name) for s in pipeline.stages)
     ageing = [s.name for s in pipeline.stages if s.max_age_ns is not None]
@@ -59,12 +59,12 @@ def plans(pipeline: Pipeline) -> tuple[Plan, ...]:
 
 def steady_plans(pipeline: Pipeline, expiring: Collection[str]) -> tuple[Plan, ...]:
     """The plans after the first decision, the largest first, while only the stages in `expiring` exceed their age."""
-    noise = {pipeline.spec.noise} - {None}
-    inputs = {b for s in pipeline.stages for b in _watch_list(s) if b not in pipeline.writer} - noise
+    always_new = pipeline.spec.engine_filled
+    inputs = {b for s in pipeline.stages for b in _watch_list(s) if b not in pipeline.writer} - always_new
     clocks = {s.every for s in pipeline.stages if _is_clocked(s, expiring)}
     found: set[Plan] = set()
     for ticking in _subsets(clocks):
-        moments = {_Moment(frozenset(), news | noise) for news in _subsets(inputs)}
+        moments = {_Moment(frozenset(), news | always_new) for news in _subsets(inputs)}
         for i, stage in enumerate(pipeline.stages):
             if _is_clocked(stage, expiring):
                 ticks = stage.every in ticking
@@ -142,7 +142,9 @@ def closure(pipeline: Pipeline) -> Closure:
                 live.add(buffer)
     return Closure(
         buffers=tuple(b.name for b in pipeline.spec.buffers if b.name in live),
-        inputs=tuple(b.name for b in pipeline.spec.buffers if b.kind == "input" and b.name != pipeline.spec.noise),
+        inputs=tuple(
+            b.name for b in pipeline.spec.buffers if b.kind == "input" and b.name not in pipeline.spec.engine_filled
+        ),
         stages=tuple(s.name for s in pipeline.stages),
     )
 
@@ -153,15 +155,14 @@ def hyper_period(pipeline: Pipeline) -> int:
 
 
 def schedule(pipeline: Pipeline) -> tuple[Plan, ...]:
-    """The nominal plans of one hyper-period: observations and noise new at each decision, text unchanged, nothing late.
+    """The nominal plans of one hyper-period: all inputs but text are new at each decision, nothing is late.
 
     Entry i is the plan of the decisions d with d % hyper_period == i, once the first ones are past.
     """
     ledger, versions = Ledger(), dict.fromkeys(pipeline.buffers, 0)
     stamps = dict.fromkeys(pipeline.buffers)  # no stamps: nothing expires
-    always_new = [
-        b.name for b in pipeline.spec.buffers if b.kind == "input" and (not b.timeless or b.name == pipeline.spec.noise)
-    ]
+    always_new = [b.name for b in pipeline.spec.buffers if b.kind == "input" and not b.timeless]
+    always_new += pipeline.spec.engine_filled
     history: list[Plan] = []
     seen: dict[tuple, int] = {}
     while True:

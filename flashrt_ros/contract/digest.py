@@ -23,7 +23,8 @@ def digest(contract: Contract, spec: PolicySpec, weights_digest: str) -> str:
             "inputs": {i.name: _plain(i) for i in contract.inputs},
             "refresh": {r.stage: {**_plain(r), "on_change": sorted(r.on_change)} for r in contract.refresh},
         },
-        "spec": _plain(spec),
+        # Without ages the declaration is digested as it was before there were any.
+        "spec": {k: v for k, v in _plain(spec).items() if k != "ages" or spec.ages},
         "weights": weights_digest,
     }
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

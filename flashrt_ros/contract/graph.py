@@ -19,7 +19,8 @@ def ordered(contract: Contract, spec: PolicySpec) -> tuple[StageSpec, ...]:
     """The policy's stages in topological order, ties in the order of their declaration.
 
     Raises ContractError for a name declared twice, an undeclared buffer, two writers, a read that nothing writes, a
-    buffer that nothing reads, a state buffer that two stages share, a cycle, and a stage that the action doesn't need.
+    buffer that nothing reads, a state buffer that two stages share, a cycle, a stage that the action doesn't need, and
+    a chunk, noise or age that is not declared as such a buffer must be.
     """
     fault = _Fault(contract, spec)
     _check_names(fault, spec)
@@ -28,6 +29,7 @@ def ordered(contract: Contract, spec: PolicySpec) -> tuple[StageSpec, ...]:
     order = _sorted(fault, spec, writer)
     _check_needed(fault, spec, writer)
     _check_ends(fault, spec, writer)
+    _check_ages(fault, spec, order)
     return order
 
 
@@ -203,3 +205,48 @@ def _check_ends(fault: _Fault, spec: PolicySpec, writer: dict[str, StageSpec]) -
             raise fault(
                 f"the noise '{spec.noise}' is not a timeless input", "noise is a timeless input buffer", "declare it so"
             )
+
+
+def _check_ages(fault: _Fault, spec: PolicySpec, order: tuple[StageSpec, ...]) -> None:
+    if twice := [n for n, count in Counter(name for name, _ in spec.ages).items() if count > 1]:
+        raise fault(f"the age '{twice[0]}' is declared twice", "an age buffer has one source", "give each its own buffer")
+    stamped = _stamped_before_action(spec, order)
+    for name, source in spec.ages:
+        if name == spec.noise:
+            raise fault(f"the age '{name}' is the noise too", "a buffer is filled with one of them", "add a buffer")
+        for buffer, what in ((name, f"the age '{name}'"), (source, f"the source '{source}' of the age '{name}'")):
+            if buffer not in spec.by_name:
+                raise fault(
+                    f"{what} is not declared",
+                    f"declared: {listed(spec.by_name)}",
+                    nearest(buffer, spec.by_name),
+                )
+        age = spec.by_name[name]
+        if (age.kind, age.timeless, age.dtype, age.shape) != ("input", True, "float32", (1,)):
+            timeless = "timeless " if age.timeless else ""
+            raise fault(
+                f"the age '{name}' is declared as {timeless}{age.kind}, {age.dtype} {list(age.shape)}",
+                "an age is a timeless input buffer, float32 [1]",
+                "declare it so",
+            )
+        if others := [s.name for s in spec.stages if name in s.reads and s.name != spec.action]:
+            raise fault(
+                f"stage '{others[0]}' reads the age '{name}'",
+                f"only the action '{spec.action}' reads ages: what another stage computes from one would outlive it",
+                "let the action read it",
+            )
+        if source not in stamped:
+            raise fault(
+                f"the source '{source}' of the age '{name}' has no stamp before the action",
+                f"one of {listed(stamped)}",
+                "name one of these",
+            )
+
+
+def _stamped_before_action(spec: PolicySpec, order: tuple[StageSpec, ...]) -> list[str]:
+    """The buffers that carry a stamp at every run of the action. What it writes itself has none at its first run."""
+    stamped = [b.name for b in spec.buffers if b.kind == "input" and not b.timeless]
+    for stage in order:
+        if stage.name != spec.action and any(b in stamped for b in stage.reads if b not in own_state(stage)):
+            stamped += stage.writes
+    return stamped

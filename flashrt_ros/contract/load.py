@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
+from typing import Mapping
 
 from flashrt_ros.contract.errors import ContractError, listed
 from flashrt_ros.contract.nodes import MAX_BYTES, Block, Document, compose
+from flashrt_ros.contract.overrides import override
 from flashrt_ros.contract.schema import (
     Align,
     Channel,
@@ -47,8 +49,12 @@ _JERK = dict(low=1e-4, high=1e6, unit="rad/s^3 or m/s^3")
 _JUMP = dict(low=1e-4, high=3.2, unit="rad or m")
 
 
-def load(source: str | Path) -> Contract:
-    """The contract in the file at a path. Raises ContractError: file:line, key, value, what is allowed, the way out."""
+def load(source: str | Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Contract:
+    """The contract in the file at a path. Raises ContractError: file:line, key, value, what is allowed, the way out.
+
+    overrides: dotted key -> YAML text of the value that is to stand there instead, or that the file lacks; the file's
+    rules hold for them too, and its errors then name them behind the file.
+    """
     name = str(source)
     try:
         with open(source, "rb") as file:
@@ -72,16 +78,20 @@ def load(source: str | Path) -> Contract:
         raise ContractError(
             name, line, "file", f"byte #x{raw[error.start]:02x}", "UTF-8 text", "save the file as UTF-8"
         ) from None
-    return loads(text, name)
+    return loads(text, name, overrides)
 
 
-def loads(text: str, source: str = "<text>") -> Contract:
+def loads(text: str, source: str = "<text>", overrides: Mapping[str, str] = MappingProxyType({})) -> Contract:
     """The same for YAML text; source stands for the file's name in errors."""
+    if overrides:
+        source += f" [{', '.join(f'{key}={value}' for key, value in overrides.items())}]"
     document = Document(source)
+    tree = compose(text, document)
+    override(tree, overrides, document)
     root = Block(
         document,
         "",
-        compose(text, document),
+        tree,
         ("contract", "policy", "decision", "inputs", "stages", "outputs", "limits", "rollback"),
     )
     version = root.integer("contract", low=1, high=1)

@@ -15,7 +15,7 @@ from flashrt_ros.contract.layout import Box, layout
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 from flashrt_ros.contract.refresh import own_state
 from flashrt_ros.contract.spec import BufferSpec
-from flashrt_ros.contract.table import age_sum, ms, overlap, path_words, rate, rule
+from flashrt_ros.contract.table import age_sum, filling, ms, overlap, path_words, rate, rule
 
 FONTS = "Inter, DejaVu Sans, Helvetica, Arial, sans-serif"
 INK, MUTED, FAINT, EDGE, PAPER, ALARM = "#1f2933", "#5f6c7b", "#e4e9ee", "#8794a3", "#ffffff", "#b45309"
@@ -179,8 +179,8 @@ def _box(sheet: _Sheet, box: Box, lines: tuple[str, ...]) -> None:
 
 
 def _input_lines(pipeline: Pipeline, buffer: BufferSpec) -> tuple[str, ...]:
-    if buffer.name == pipeline.spec.noise:
-        return ("filled by the engine",)
+    if buffer.name in pipeline.spec.engine_filled:
+        return (filling(pipeline, buffer.name), "filled by the engine")
     entry = pipeline.input[buffer.name]
     return (entry.channel.topic, "never ages" if entry.max_age_ms is None else f"at most {entry.max_age_ms:g} ms old")
 

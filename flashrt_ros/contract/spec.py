@@ -22,9 +22,9 @@ class SpecError(FlashRTError):
 class BufferSpec:
     """One named array that stages exchange.
 
-    kind: `input` is written from outside (images, joints, prompt, noise); `derived` is a stage's pure function of its
-    reads; `state` is recurrent: exactly one stage reads the previous boundary's value and writes the next; `output`
-    leaves the pipeline. `timeless` inputs (a prompt, noise) carry no stamp and never age.
+    kind: `input` is written from outside (images, joints, prompt, noise, ages); `derived` is a stage's pure function of
+    its reads; `state` is recurrent: exactly one stage reads the previous boundary's value and writes the next; `output`
+    leaves the pipeline. `timeless` inputs (a prompt, noise, an age) carry no stamp and never age.
     """
 
     name: str
@@ -64,6 +64,9 @@ class PolicySpec:
     action: the stage that writes the chunk; it runs at every decision.
     chunk: the output buffer, float32 [H, N]: H steps for the N names in `joints`.
     noise: the timeless input that the caller fills with fresh noise at each decision, or None.
+    ages: pairs (buffer, source). Right before each run of the action, the engine fills `buffer`, a timeless float32 [1]
+    that only the action reads, with the age of `source` in s: now minus its stamp, as the action finds it (negative for
+    a stamp ahead of now). source: an input that ages, or what a stage before the action computes from one.
     trained_stale: the policy was trained (or built) to act on vision older than its action; without it, verify
     refuses to refresh any stage less often than the action.
     """
@@ -75,8 +78,14 @@ class PolicySpec:
     chunk: str
     joints: tuple[str, ...]
     noise: str | None = None
+    ages: tuple[tuple[str, str], ...] = ()
     trained_stale: bool = False
 
     @property
     def by_name(self) -> dict[str, BufferSpec]:
         return {b.name: b for b in self.buffers}
+
+    @property
+    def engine_filled(self) -> frozenset[str]:
+        """The inputs that no message fills and that are new at each decision: the noise and the ages."""
+        return frozenset(({self.noise} - {None}) | dict(self.ages).keys())

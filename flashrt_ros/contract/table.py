@@ -24,8 +24,10 @@ class Grid:
 
 
 def grids(pipeline: Pipeline) -> tuple[Grid, ...]:
-    """The tables, in the order in which they are best read; the last one, warnings, only if there are any."""
+    """The tables, in the order in which they are best read; what the engine fills, and warnings, only if there are any."""
     tables = [_stages(pipeline), _plans(pipeline), _ages(pipeline), _live(pipeline)]
+    if pipeline.spec.engine_filled:
+        tables.append(_filled(pipeline))
     if pipeline.warnings:
         tables.append(Grid("Warnings", ("warning",), tuple((w,) for w in pipeline.warnings)))
     return tuple(tables)
@@ -68,6 +70,12 @@ def rate(pipeline: Pipeline, stage: Stage) -> str:
     nominal = schedule(pipeline)
     runs = sum(any(r.stage == stage.name for r in plan) for plan in nominal)
     return f"{pipeline.contract.rate_hz * runs / len(nominal):.3g} Hz" if runs else "-"
+
+
+def filling(pipeline: Pipeline, buffer: str) -> str:
+    """What the engine fills an input with, in words."""
+    source = dict(pipeline.spec.ages).get(buffer)
+    return "new noise" if source is None else f"age of {source} in s"
 
 
 def path_words(path: Path, arrow: str = " > ") -> str:
@@ -144,3 +152,13 @@ def _live(pipeline: Pipeline) -> Grid:
         for b in (pipeline.buffers[name] for name in (*held.buffers, *held.inputs))
     )
     return Grid("Live at a decision boundary", ("buffer", "kind", "holds", "bytes"), rows)
+
+
+def _filled(pipeline: Pipeline) -> Grid:
+    ages, sources = worst_ages(pipeline), dict(pipeline.spec.ages)
+    rows = tuple(
+        (b.name, filling(pipeline, b.name), ms(ages[sources[b.name]]) if b.name in sources else "-")
+        for b in pipeline.spec.buffers
+        if b.name in pipeline.spec.engine_filled
+    )
+    return Grid("Filled by the engine at each decision", ("buffer", "with", "is at most"), rows)

@@ -6,7 +6,7 @@ the rest of the engine but for its error.
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+from typing import Collection, Iterable, Mapping
 
 import numpy as np
 import torch
@@ -45,24 +45,29 @@ class Arena:
 
 class Buffers:
     """tensors, versions, stamps: per buffer name. A version is the number of writes so far and is never taken back;
-    a stamp (ns) is that of the oldest observation in the content, None when timeless or never written."""
+    a stamp (ns) is that of the oldest observation in the content, None when timeless or never written. ages: the inputs
+    that no observation holds, and that write_age fills."""
 
-    def __init__(self, specs: Iterable[BufferSpec], arena: Arena) -> None:
+    def __init__(self, specs: Iterable[BufferSpec], arena: Arena, ages: Collection[str] = ()) -> None:
         self.specs = {s.name: s for s in specs}
         self.tensors = {name: arena.tensor(spec) for name, spec in self.specs.items()}
         self.versions = {name: 0 for name in self.specs}
         self.stamps: dict[str, int | None] = {name: None for name in self.specs}
         inputs = [s for s in self.specs.values() if s.kind == "input"]
-        self._idents: dict[str, int | None] = {s.name: None for s in inputs}
+        self._ages = frozenset(ages)
+        self._idents: dict[str, int | None] = {s.name: None for s in inputs if s.name not in self._ages}
         self._staging = {s.name: _Staging(s, self.tensors[s.name], arena) for s in inputs}
 
     @property
     def inputs(self) -> tuple[str, ...]:
+        """Those that every observation holds."""
         return tuple(self._idents)
 
     def check(self, inputs: Mapping[str, InputValue]) -> None:
         """Raises InputError, naming buffer, found and expected, unless `inputs` fits every input buffer exactly."""
         for name in inputs:
+            if name in self._ages:
+                raise InputError(f"input '{name}' is an age, which the engine fills itself; take it out of the observation")
             if name not in self._idents:
                 raise InputError(f"'{name}' is not an input of this pipeline; its inputs are {', '.join(self.inputs)}")
         for name in self.inputs:
@@ -84,6 +89,11 @@ class Buffers:
         """Set an input's content and nothing else (for warm-up). Raises InputError for a value that does not fit."""
         _check_value(self.specs[name], value)
         self._staging[name].write(value)
+
+    def write_age(self, name: str, age_ns: int) -> None:
+        """Write an age (ns) as seconds."""
+        self._staging[name].write(np.float32(age_ns / 1e9))
+        self.versions[name] += 1
 
     def wrote(self, names: Iterable[str], stamp_ns: int | None) -> None:
         """Record that a stage wrote these buffers."""
@@ -136,7 +146,7 @@ class _Staging:
         self._copied = [torch.cuda.Event() for _ in self._slots] if on_gpu else []
         self._turn = 0
 
-    def write(self, value: np.ndarray) -> None:
+    def write(self, value: np.ndarray | np.float32) -> None:
         slot = self._slots[self._turn]
         if self._copied:
             self._copied[self._turn].synchronize()

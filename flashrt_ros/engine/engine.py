@@ -76,7 +76,7 @@ class Engine:
         self.counters = Counters()
         self.ledger = Ledger()
         self._arena = Arena(self.device)
-        self.buffers = Buffers(pipeline.spec.buffers, self._arena)
+        self.buffers = Buffers(pipeline.spec.buffers, self._arena, dict(pipeline.spec.ages))
         self._calls = {s.name: foreground_call(s, self.buffers, self._arena) for s in pipeline.stages}
         chunk = pipeline.buffers[pipeline.spec.chunk]
         self._executor = make_executor(policy, self._arena, chunk, threads, background)
@@ -134,7 +134,7 @@ class Engine:
                 commits, late = self._overlap.commit(index, withheld)
                 self.buffers.write_inputs(observation.inputs)
                 plan, warnings = self._plan(index, now_ns)
-                runs = [(d, self._run(d, index)) for d in plan]
+                runs = [(d, self._run(d, index, now_ns)) for d in plan]
             except EngineError:
                 self.counters.errors += 1
                 raise
@@ -196,10 +196,12 @@ class Engine:
         )
         return due(*ask, deferred=old), (warning,)
 
-    def _run(self, d: Due, index: int) -> Run:
+    def _run(self, d: Due, index: int, now_ns: int) -> Run:
         stage = self.pipeline.stage[d.stage]
         if d.background:
             return self._overlap.launch(stage, index)
+        if stage.name == self.pipeline.spec.action:
+            self._write_ages(now_ns)
         call = self._calls[stage.name]
         self.counters.superseded += stage.name in self.ledger.in_flight
         run = self._executor.run(call)
@@ -210,6 +212,18 @@ class Engine:
         self.ledger.ran(stage, index, self.buffers.versions)
         self.buffers.wrote(stage.writes, derived_stamp(stage, self.buffers.stamps))
         return run
+
+    def _write_ages(self, now_ns: int) -> None:
+        """Here and not with the inputs: only what this decision has committed and run says how old the sources are."""
+        for name, source in self.pipeline.spec.ages:
+            stamp = self.buffers.stamps[source]
+            if stamp is None:
+                raise EngineError(
+                    f"the age '{name}' has no value: nothing stamped has reached its source '{source}'; verify refuses "
+                    "such a pipeline",
+                    stage=self.pipeline.spec.action,
+                )
+            self.buffers.write_age(name, now_ns - stamp)
 
     def _refusal(self, now_ns: int) -> str | None:
         for stage in self.pipeline.stages:

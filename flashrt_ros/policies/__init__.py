@@ -17,7 +17,7 @@ from flashrt_ros.errors import FlashRTError
 if TYPE_CHECKING:
     from flashrt_ros.policies.base import Policy
 
-NAMES = ("color_servo",)
+NAMES = ("tabletop_vla", "color_servo")
 
 
 class PolicyChoiceError(FlashRTError):

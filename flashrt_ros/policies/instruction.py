@@ -18,6 +18,10 @@ _PATTERNS = {
     kind: re.compile(form.format(colour=r"(?P<colour>\w+)", bin=r"(?P<bin>\w+)")) for kind, form in _FORMS.items()
 }
 
+# (cube colour, bin colour) of place instructions that no training episode states. Each colour occurs in training as a cube and
+# as a bin, so a policy that follows the words manages these pairs too; one that has learned pairs by heart does not.
+HELD_OUT = frozenset({("red", "blue"), ("green", "yellow"), ("blue", "red"), ("yellow", "green")})
+
 
 class InstructionError(FlashRTError):
     """A text is none of the instructions, or a field of one is out of range."""
@@ -44,6 +48,11 @@ class Instruction:
     @property
     def text(self) -> str:
         return _FORMS[self.kind].format(colour=self.colour, bin=self.bin)
+
+
+def is_held_out(instruction: Instruction) -> bool:
+    """Whether it names a pair of HELD_OUT; never so for pick and belt."""
+    return (instruction.colour, instruction.bin) in HELD_OUT
 
 
 def parse(text: str) -> Instruction:

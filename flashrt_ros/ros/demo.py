@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from flashrt_ros.contract.load import load
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.resources import find
+from flashrt_ros.resources import DEFAULT_CONTRACT, find
 from flashrt_ros.ros import dds
 from flashrt_ros.ros.processes import NodeProcesses
 
@@ -33,7 +33,7 @@ class DemoError(FlashRTError):
 
 def demo(episodes: int, seed: int, contract: Path | None, out: Path) -> int:
     """Returns 0 if at least half of the episodes succeeded, else 1 (something is wrong with this machine or build)."""
-    path = (contract or find("config/color_servo.contract.yaml")).resolve()
+    path = (contract or find(DEFAULT_CONTRACT)).resolve()
     load(path)  # a mistake in the file is told before anything starts
     console = Console()
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

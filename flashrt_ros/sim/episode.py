@@ -15,7 +15,7 @@ from flashrt_ros.sim.robot import MS, Robot
 from flashrt_ros.sim.score import MOVED_M, Score
 
 PERIOD_NS = 100 * MS  # between decisions
-FRAME_LEAD_NS = 20 * MS  # a frame is this old when a decision takes it
+FRAME_LEAD_NS = 20 * MS
 LIMIT_NS = 12_000 * MS  # the expert's slowest task takes 6 s
 
 
@@ -23,16 +23,17 @@ class Episode:
     """At a decision: index of it on the grid, frames (camera -> uint8 [H, W, 3]) and their time frames_ns, joints [7].
 
     Then call act(). A decision that takes longer than a period makes the arm miss the moments of the grid that passed.
+    frame_lead_ns: how old a frame is when a decision takes it; the first is new. render: without it there are no frames.
     """
 
     def __init__(self, robot: Robot, task: Instruction | str, seed: int, period_ns: int = PERIOD_NS,
-                 limit_ns: int = LIMIT_NS, render: bool = True) -> None:
+                 limit_ns: int = LIMIT_NS, render: bool = True, frame_lead_ns: int = FRAME_LEAD_NS) -> None:
         self.robot = robot
         self.instruction = robot.reset(task, seed)
         self.seed = seed
         self.index = 0
         self.decisions = 0
-        self._period_ns, self._limit_ns, self._render = period_ns, limit_ns, render
+        self._period_ns, self._limit_ns, self._lead_ns, self._render = period_ns, limit_ns, frame_lead_ns, render
         self._look()
         self._stand()
 
@@ -57,7 +58,7 @@ class Episode:
         self.decisions += 1
         self.index += max(1, -(-latency_ns // self._period_ns))
         due_ns = self.index * self._period_ns
-        events: list[tuple[int, Callable[[], None]]] = [(due_ns - FRAME_LEAD_NS, self._look)]
+        events: list[tuple[int, Callable[[], None]]] = [(due_ns - self._lead_ns, self._look)]
         if positions is not None:
             events.append((decided_ns + latency_ns, lambda: self.robot.offer(positions, decided_ns, base, step_ns, offset_ns)))
         for at_ns, event in sorted(events, key=lambda e: e[0]):

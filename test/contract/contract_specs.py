@@ -73,23 +73,27 @@ class Rule(NamedTuple):
 
 
 def joined(
-    stages: Mapping[StageSpec, Rule], inputs: Sequence[str] = (), max_age_ms: Mapping[str, float] = MappingProxyType({})
+    stages: Mapping[StageSpec, Rule], inputs: Sequence[str] = (), max_age_ms: Mapping[str, float] = MappingProxyType({}),
+    sources: Sequence[str] = (),
 ) -> Pipeline:
-    """These stages over those of INPUTS that they (or `inputs`) name, before an action that reads `now` and whatever
-    nothing else reads. An input is at most 100 ms old unless max_age_ms says otherwise."""
+    """These stages over those of INPUTS that they (or `inputs`) name, before an action that reads `now`, the ages of the
+    `sources` and whatever nothing else reads. An input is at most 100 ms old unless max_age_ms says otherwise."""
     read = {b for s in stages for b in s.reads}
     bound = [b for name, b in INPUTS.items() if name == "now" or name in read or name in inputs]
     derived = [BufferSpec(b, (2,), "float32", "state" if b in s.reads else "derived") for s in stages for b in s.writes]
+    ages = tuple((f"age{i}", source) for i, source in enumerate(sources))
+    bound += [BufferSpec(name, (1,), "float32", "input", timeless=True) for name, _ in ages]
     action = StageSpec(
         "action", tuple(b.name for b in (*bound, *derived) if b.name == "now" or b.name not in read), ("chunk",))
     noise = "noise" if INPUTS["noise"] in bound else None
     buffers = (*bound, *derived, BufferSpec("chunk", (8, 1), "float32", "output"))
-    spec = PolicySpec("small", buffers, (*stages, action), "action", "chunk", ("j",), noise, trained_stale=True)
+    spec = PolicySpec("small", buffers, (*stages, action), "action", "chunk", ("j",), noise, ages,
+                      trained_stale=True)
     contract = Contract(
         policy=PolicyChoice("small"), rate_hz=10.0, deadline_ms=80.0, refresh=(), rollback=Rollback(),
         inputs=tuple(
             replace(CHANNELS[b.name], max_age_ms=None if b.timeless else max_age_ms.get(b.name, 100.0))
-            for b in bound if b.name != noise),
+            for b in bound if b.name not in spec.engine_filled),
         outputs=(Output("arm", Channel("arm", "trajectory_msgs/msg/JointTrajectory"), ("j",)),),
         limits=Limits({"j": (-1.0, 1.0)}, {"j": 1.0}, boundary_jump=0.1))
     return verify(replace(contract, refresh=_refresh(contract, spec, {s.name: r for s, r in stages.items()})), spec)
@@ -118,7 +122,7 @@ def _refresh(contract: Contract, spec: PolicySpec, rules: Mapping[str, Rule]) ->
 def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
     """A random pipeline that verify accepts: 1 to `most_stages` stages before the action, each with its own rule."""
     inputs = ["now", *draw(st.lists(st.sampled_from([n for n in INPUTS if n != "now"]), unique=True, max_size=4))]
-    sources, stages = list(inputs), {}
+    sources, stages, stamped = list(inputs), {}, [n for n in inputs if not INPUTS[n].timeless]
     for i in range(draw(st.integers(1, most_stages))):
         reads = draw(st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True))
         writes = [f"b{i}"] + [f"b{i}x"] * draw(st.booleans())
@@ -130,4 +134,6 @@ def pipelines(draw, most_stages: int = 4, most_every: int = 4) -> Pipeline:
             commit_after=draw(st.sampled_from([None, *range(1, (every or 2) + 1)])),
             slack_ns=draw(st.sampled_from([None, 0, PERIOD_NS // 2, 3 * PERIOD_NS])))
         sources += writes
-    return joined(stages, inputs, {name: draw(st.sampled_from([30.0, 100.0, 250.0])) for name in inputs})
+        stamped += [*writes, *state] if set(reads) & set(stamped) else []
+    aged = draw(st.lists(st.sampled_from(stamped), max_size=2))
+    return joined(stages, inputs, {name: draw(st.sampled_from([30.0, 100.0, 250.0])) for name in inputs}, aged)

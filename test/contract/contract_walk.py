@@ -30,7 +30,7 @@ class Walk:
         self.shadow: dict[str, tuple[dict, int | None]] = {}
 
     def step(self, decision: int, now_ns: int, new: Mapping[str, tuple[object, int | None]]) -> list[Read]:
-        """new: input -> (value, stamp). Returns what the stages of this boundary's plan read."""
+        """new: input -> (value, stamp), ages aside. Returns what the stages of this boundary's plan read, be it by age."""
         for name, launch in list(self.ledger.in_flight.items()):
             stage = self.pipeline.stage[name]
             if launch.decision + stage.commit_after <= decision:
@@ -42,6 +42,10 @@ class Walk:
         reads = []
         for entry in due(self.pipeline, self.ledger, self.versions, self.stamps, now_ns, decision):
             stage = self.pipeline.stage[entry.stage]
+            for buffer, source in self.pipeline.spec.ages if stage == self.pipeline.action else ():
+                self.values[buffer] = now_ns - self.stamps[source]
+                self.versions[buffer] += 1
+                reads.append(Read(stage.name, source, self.values[buffer]))
             reads += [Read(stage.name, b, None if self.stamps[b] is None else now_ns - self.stamps[b])
                       for b in stage.reads if b not in own_state(stage)]
             result = {b: hash((b, *(self.values[r] for r in stage.reads))) for b in stage.writes}
@@ -101,7 +105,8 @@ def _boundaries(
 ) -> Iterator[tuple[frozenset[Run], set[str], tuple[Local, ...]]]:
     """For everything that may happen at a boundary: the plan, the buffers it reads as they were, the state after it."""
     stages = pipeline.stages
-    at_will = [b.name for b in pipeline.spec.buffers if b.kind == "input" and b.name != pipeline.spec.noise]
+    at_will = [b.name for b in pipeline.spec.buffers
+               if b.kind == "input" and b.name not in pipeline.spec.engine_filled]
     watched_inputs = [b for b in at_will if any(_watches(s, b) for s in stages)]
     landing = [s.name for s, local in zip(stages, state) if local.flight is not None and local.flight >= s.commit_after]
     ageing = [s.name for s in stages if s.max_age_ns is not None]
@@ -117,7 +122,7 @@ def _boundaries(
                     ledger.in_flight[stage.name] = Launch(_DECISION - local.flight, {}, {})
                 stamps.update(dict.fromkeys(stage.writes, 0 if stage.name in expired else _NOW))
             landed = [b for name in commits for b in pipeline.stage[name].writes]
-            for buffer in (*news, *landed, *{pipeline.spec.noise} - {None}):
+            for buffer in (*news, *landed, *pipeline.spec.engine_filled):
                 versions[buffer] += 1
             plan = due(pipeline, ledger, versions, stamps, _NOW, _DECISION, deferred)
             held, done = set(), set()

@@ -97,12 +97,13 @@ def test_contract_that_does_not_fit_its_policy_is_refused(case):
     case.check()
 
 
-def test_noise_bound_to_a_topic_is_refused():
-    """The noise is a function of the seed and the decision; a topic would break every replay."""
-    noise = BufferSpec("noise", (32, 7), "float32", "input", timeless=True)
+@pytest.mark.parametrize(("shape", "declared"), [((32, 7), {"noise": "extra"}), ((1,), {"ages": (("extra", "belief"),)})])
+def test_noise_or_age_bound_to_a_topic_is_refused(shape, declared):
+    """The noise is a function of the seed and the decision, an age of stamps; a topic would break every replay."""
+    extra = BufferSpec("extra", shape, "float32", "input", timeless=True)
     vision, fuse, action = SERVO.stages
-    action = replace(action, reads=(*action.reads, "noise"))
-    spec = replace(SERVO, buffers=(*SERVO.buffers, noise), noise="noise", stages=(vision, fuse, action))
+    action = replace(action, reads=(*action.reads, "extra"))
+    spec = replace(SERVO, buffers=(*SERVO.buffers, extra), stages=(vision, fuse, action), **declared)
     verify(loads(TEXT), spec)
-    text = TEXT.replace("  task:  ", "  noise: {channel: {topic: noise, type: std_msgs/msg/String}}\n  task:  ")
-    assert_says(refused(text, spec), "inputs.noise: value 'noise': the engine fills the noise itself")
+    text = TEXT.replace("  task:  ", "  extra: {channel: {topic: extra, type: std_msgs/msg/String}}\n  task:  ")
+    assert_says(refused(text, spec), "inputs.extra: value 'extra': the engine fills it itself ... take the input out")

@@ -108,6 +108,13 @@ def test_policy_and_weights_matter():
         assert digest(servo_contract(), spec, "w") != DIGEST
 
 
+def test_source_of_an_age_matters_and_having_none_does_not():
+    """A policy that reads another age is another one; one without keeps the digest (pinned below) of its old capsules."""
+    assert not SERVO.ages
+    ages = [digest(servo_contract(), replace(SERVO, ages=(("age", source),)), "w") for source in ("belief", "scene")]
+    assert len({DIGEST, *ages}) == 3
+
+
 def test_digest_is_the_same_on_every_machine():
     """A capsule travels: the digest of the shipped contract is pinned, so that a change of its form is seen.
 

@@ -36,7 +36,7 @@ def chunks(pipeline, changed: tuple[str, int] | None = None) -> list[object]:
     """The chunks of twelve decisions, every input new at each. changed: an input and when it has another value."""
     walk, out = Walk(pipeline), []
     for decision in range(12):
-        walk.step(decision, 0, {b.name: ((decision, changed == (b.name, decision)), None)
+        walk.step(decision, 0, {b.name: ((decision, changed == (b.name, decision)), None if b.timeless else 0)
                                 for b in pipeline.spec.buffers if b.kind == "input"})
         out.append(walk.values[pipeline.spec.chunk])
     return out

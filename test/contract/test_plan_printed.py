@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from contract_specs import CONTRACT, SERVO, pipelines, servo_contract
+from contract_specs import CONTRACT, SERVO, Rule, joined, pipelines, servo_contract
 from flashrt_ros import policies
 from flashrt_ros.contract.age import paths
 from flashrt_ros.contract.closure import Run, hyper_period, plans, schedule
@@ -14,6 +14,7 @@ from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import loads
 from flashrt_ros.contract.picture import svg
 from flashrt_ros.contract.schema import PolicyChoice, Refresh
+from flashrt_ros.contract.spec import StageSpec
 from flashrt_ros.contract.table import grids, text
 from flashrt_ros.contract.verify import verify
 
@@ -34,6 +35,17 @@ def test_table_of_the_demo():
             "joints > action 50 ms 50 ms (joints)",
             "vision_tokens derived float32 [24, 8] 768"):
         assert line in squeezed
+
+
+def test_what_the_engine_fills_is_printed():
+    """Whoever trains a policy on an age must see up to which age it will be asked to act; no topic shows it."""
+    pipeline = joined({StageSpec("see", ("camera0", "noise"), ("b",)): Rule(every=3)}, sources=("b", "now"))
+    squeezed = [" ".join(line.split()) for line in text(pipeline).splitlines()]
+    begin = squeezed.index("Filled by the engine at each decision")
+    assert squeezed[begin + 3 : begin + 6] == ["noise new noise -", "age0 age of b in s 300 ms", "age1 age of now in s 100 ms"]
+    words = svg(pipeline)
+    assert words.count("filled by the engine") == 3 and "age of b in s" in words
+    assert not {"noise", "age0", "age1"} & {row[0] for row in grids(pipeline)[3].rows}
 
 
 def test_warnings_are_printed():

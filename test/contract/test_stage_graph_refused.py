@@ -14,6 +14,7 @@ from flashrt_ros.contract.verify import verify
 
 EXTRA = BufferSpec("extra", (4,), "float32", "derived")
 MEMORY = BufferSpec("memory", (4,), "float32", "state")
+AGE = BufferSpec("age", (1,), "float32", "input", timeless=True)
 REMEMBER = {"reads": ("vision_tokens", "task", "memory"), "writes": ("belief", "memory")}
 
 
@@ -24,6 +25,12 @@ def servo(*buffers: BufferSpec, idle: StageSpec | None = None, **changes: dict) 
     return replace(
         SERVO, buffers=(*(b for b in SERVO.buffers if b.name not in names), *buffers),
         stages=(*(replace(s, **changes.get(s.name, {})) for s in SERVO.stages), *([idle] if idle else [])))
+
+
+def aged(*buffers: BufferSpec, ages: tuple = (("age", "belief"),), **changes: dict) -> PolicySpec:
+    """The servo whose action reads AGE too."""
+    changes.setdefault("action", {"reads": ("belief", "joints", "age")})
+    return replace(servo(*{b.name: b for b in (AGE, *buffers)}.values(), **changes), ages=ages)
 
 
 RULES = {
@@ -83,6 +90,40 @@ RULES = {
         "the chunk 'chunk' is float32 [32, 6] ... float32 [steps, 7]"),
     "noise that ages": (
         replace(SERVO, noise="joints"), "the noise 'joints' is not a timeless input"),
+    "age that is no buffer": (
+        replace(SERVO, ages=(("agee", "belief"),)), "the age 'agee' is not declared; declared: scene, wrist"),
+    "age of another shape": (
+        aged(replace(AGE, shape=(2,))), "the age 'age' is declared as timeless input, float32 [2] ... float32 [1]"),
+    "age of another dtype": (
+        aged(replace(AGE, dtype="float16")), "the age 'age' is declared as timeless input, float16 [1] ... float32 [1]"),
+    "age that ages": (
+        aged(replace(AGE, timeless=False)), "the age 'age' is declared as input, float32 [1]; an age is a timeless input"),
+    "age that is computed": (
+        replace(SERVO, ages=(("belief", "joints"),)), "the age 'belief' is declared as derived, float32 [16]"),
+    "age that another stage reads": (
+        aged(fuse={"reads": ("vision_tokens", "task", "age")}),
+        "stage 'fuse' reads the age 'age'; only the action 'action' reads ages"),
+    "age of nothing": (
+        aged(ages=(("age", "beleif"),)),
+        "the source 'beleif' of the age 'age' is not declared ... did you mean 'belief'?"),
+    "age of a text": (
+        aged(ages=(("age", "task"),)),
+        "the source 'task' of the age 'age' has no stamp before the action; one of scene, wrist, joints, vision_tokens, "
+        "belief"),
+    "age of an age": (
+        aged(ages=(("age", "age"),)), "the source 'age' of the age 'age' has no stamp before the action"),
+    "age of what is computed from text alone": (
+        aged(EXTRA, ages=(("age", "extra"),), idle=StageSpec("hear", ("task",), ("extra",)),
+             action={"reads": ("belief", "joints", "age", "extra")}),
+        "the source 'extra' of the age 'age' has no stamp before the action"),
+    "age of what the action writes": (  # it has none at the first decision
+        aged(MEMORY, ages=(("age", "memory"),),
+             action={"reads": ("belief", "joints", "age", "memory"), "writes": ("chunk", "memory")}),
+        "the source 'memory' of the age 'age' has no stamp before the action"),
+    "age of two sources": (
+        aged(ages=(("age", "belief"), ("age", "joints"))), "the age 'age' is declared twice"),
+    "age that is the noise": (
+        replace(aged(), noise="age"), "the age 'age' is the noise too"),
 }
 
 
@@ -92,6 +133,15 @@ def test_stage_graph_that_can_not_run_is_refused(spec, words):
     error = refused(TEXT, spec)
     assert error.key == "policy.type" and error.line == line_of(TEXT, "type: color_servo")
     assert_says(error, words)
+
+
+def test_ages_of_all_that_is_stamped_before_the_action_are_accepted():
+    """An input, what a stage computes from one, another stage's state; and two ages of one source."""
+    sources = ("scene", "vision_tokens", "belief", "memory", "memory")
+    names = [f"age{i}" for i in range(len(sources))]
+    spec = servo(MEMORY, *(replace(AGE, name=n) for n in names), fuse=REMEMBER,
+                 action={"reads": ("belief", "joints", *names)})
+    assert verify(loads(TEXT), replace(spec, ages=tuple(zip(names, sources))))
 
 
 def test_stages_run_in_topological_order_whatever_their_declaration():

@@ -17,7 +17,7 @@ from flashrt_ros.contract.spec import BufferSpec, PolicySpec, StageSpec
 from flashrt_ros.engine.observation import InputValue, Observation
 from flashrt_ros.policies.base import Policy
 
-SIZE = 4  # every buffer holds four float32; the chunk as [2, 2]
+SIZE = 4  # every buffer holds four float32, the chunk as [2, 2]; but an age one
 PERIOD_NS = 100_000_000
 
 
@@ -31,7 +31,7 @@ class DagPolicy(Policy):
         for name, out in writes.items():
             total = torch.full((SIZE,), _weight(stage, name, "bias"), device=out.device)
             for read, value in reads.items():
-                total += _weight(stage, name, read) * value.reshape(SIZE)
+                total += _weight(stage, name, read) * value.reshape(-1)
             out.copy_(torch.tanh(total).reshape(out.shape))
 
     def encode_text(self, text: str) -> np.ndarray:
@@ -42,11 +42,12 @@ class DagPolicy(Policy):
 
 
 class OldestPolicy(DagPolicy):
-    """Each output is the minimum of its reads, own state aside. With inputs that hold their own stamps (timeless ones
+    """Each output is the minimum of its reads, own state and ages aside. With inputs that hold their own stamps (timeless ones
     hold infinity), every buffer then holds the stamp of the oldest observation in it."""
 
     def run(self, stage, reads, writes):
-        known = [value.reshape(SIZE) for name, value in reads.items() if name not in writes]
+        ages = dict(self.spec.ages)
+        known = [value.reshape(SIZE) for name, value in reads.items() if name not in writes and name not in ages]
         for out in writes.values():
             out.copy_(torch.stack(known).amin(0).reshape(out.shape))
 
@@ -90,9 +91,13 @@ def make_pipeline(
     deadline_ms: float = 80.0,
     defaults: dict[str, str] | None = None,
     declared: tuple[Input, ...] | None = None,
+    ages: tuple[tuple[str, str], ...] = (),
 ) -> Pipeline:
-    """inputs: name -> timeless. The last stage is the action and writes `chunk`. Everything but noise has a topic."""
-    buffers = [BufferSpec(name, (SIZE,), "float32", "input", timeless) for name, timeless in inputs.items()]
+    """inputs: name -> timeless. The last stage is the action, reads the `ages` too and writes `chunk`. Everything but noise
+    and ages has a topic. Nothing is verified."""
+    stages = [*stages[:-1], replace(stages[-1], reads=(*stages[-1].reads, *dict(ages)))]
+    buffers = [BufferSpec(name, (1,), "float32", "input", timeless=True) for name in dict(ages)]
+    buffers += [BufferSpec(name, (SIZE,), "float32", "input", timeless) for name, timeless in inputs.items()]
     for stage in stages:
         for name in stage.writes:
             if name == "chunk":
@@ -107,6 +112,7 @@ def make_pipeline(
         chunk="chunk",
         joints=("a", "b"),
         noise="noise" if "noise" in inputs else None,
+        ages=ages,
         trained_stale=True,
     )
     contract = Contract(
@@ -140,16 +146,20 @@ def vla(every: int = 2, commit_after: int | None = 1, max_age_ms: float | None =
     )  # fmt: skip
 
 
+def observed(pipeline: Pipeline) -> list[BufferSpec]:
+    """The inputs that an observation holds."""
+    return [b for b in pipeline.spec.buffers if b.kind == "input" and b.name not in dict(pipeline.spec.ages)]
+
+
 def observation(
     pipeline: Pipeline, decision: int, idents: dict[str, int] | None = None, now_ns: int | None = None
 ) -> Observation:
     """Every input new at each decision (or with the given idents), stamped `now`; the ident decides the content."""
     now_ns = decision * PERIOD_NS if now_ns is None else now_ns
     values = {}
-    for spec in pipeline.spec.buffers:
-        if spec.kind == "input":
-            ident = (idents or {}).get(spec.name, decision + 1)
-            values[spec.name] = InputValue(content(spec.name, ident), ident, None if spec.timeless else now_ns)
+    for spec in observed(pipeline):
+        ident = (idents or {}).get(spec.name, decision + 1)
+        values[spec.name] = InputValue(content(spec.name, ident), ident, None if spec.timeless else now_ns)
     return Observation(decision, now_ns, values)
 
 
@@ -172,9 +182,9 @@ def observations(pipeline: Pipeline, steps: list[Step], value: Callable[[str, in
     """(step, observation) along a schedule. value(name, ident, stamp_ns) gives an input's content."""
     now: dict[str, InputValue] = {}
     for step in steps:
-        for name in pipeline.spec.by_name:
-            spec = pipeline.buffers[name]
-            if spec.kind == "input" and (name in step.fresh or name not in now):
+        for spec in observed(pipeline):
+            name = spec.name
+            if name in step.fresh or name not in now:
                 stamp = max(step.decision * PERIOD_NS - step.lag_ns, 0)
                 stamp = stamp if name not in now or now[name].stamp_ns is None else max(stamp, now[name].stamp_ns)
                 now[name] = InputValue(value(name, step.decision + 1, stamp), step.decision + 1,
@@ -183,12 +193,16 @@ def observations(pipeline: Pipeline, steps: list[Step], value: Callable[[str, in
 
 
 @st.composite
-def pipelines(draw, state: bool = True, overlap: bool = True, ages: bool = True) -> Pipeline:
-    """A random DAG of two to five stages over one to three inputs and, at times, noise."""
+def pipelines(
+    draw, state: bool = True, overlap: bool = True, ages: bool = True, age_inputs: bool = False
+) -> Pipeline:
+    """A random DAG of two to five stages over one to three inputs and, at times, noise. ages: stages may have a max_age.
+    age_inputs: the action is told the ages of one or two buffers."""
     inputs = {f"in{i}": draw(st.booleans()) if i else False for i in range(draw(st.integers(1, 3)))}
     if draw(st.booleans()):
         inputs["noise"] = True
     known, stages, states = list(inputs), [], []
+    stamped = [name for name, timeless in inputs.items() if not timeless]
     count = draw(st.integers(2, 5))
     for i in range(count):
         action = i == count - 1
@@ -216,13 +230,15 @@ def pipelines(draw, state: bool = True, overlap: bool = True, ages: bool = True)
             )
         stages.append(stage)
         known += [name for name in writes if name not in states]
-    return make_pipeline(inputs, stages, tuple(states))
+        stamped += writes if not action and set(reads) & set(stamped) else []
+    sources = draw(st.lists(st.sampled_from(stamped), min_size=1, max_size=2)) if age_inputs else []
+    return make_pipeline(inputs, stages, tuple(states), ages=tuple((f"age{i}", s) for i, s in enumerate(sources)))
 
 
 @st.composite
 def schedules(draw, pipeline: Pipeline, resets: bool = True) -> list[Step]:
     """Up to 16 boundaries with skipped decisions, arrivals of new messages, their lags and, at times, resets."""
-    names = [s.name for s in pipeline.spec.buffers if s.kind == "input"]
+    names = [s.name for s in observed(pipeline)]
     steps, decision = [], 0
     for _ in range(draw(st.integers(3, 16))):
         steps.append(

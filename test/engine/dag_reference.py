@@ -35,6 +35,8 @@ class Reference:
             due, urgent = self._due(stage, k, now)
             if due:
                 ran.append(stage.name)
+                for name, source in self.pipeline.spec.ages if stage == self.pipeline.action else ():
+                    self._write({name: torch.tensor([(now - self.stamp[source]) / 1e9])}, None)
                 values = {b: torch.zeros_like(self.value[b]) for b in stage.writes}
                 self.policy.run(stage.name, {b: self.value[b].clone() for b in stage.reads}, values)
                 stamps = [self.stamp[b] for b in stage.reads if b not in stage.writes and self.stamp[b] is not None]

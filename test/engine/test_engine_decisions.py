@@ -24,7 +24,7 @@ def addresses(engine: Engine) -> dict[str, int]:
 
 def test_deciding_allocates_no_buffer_and_moves_none():
     """A recorded plan replays onto fixed addresses, and an allocation in the hot path is a latency spike."""
-    pipeline = vla(max_age_ms=350)
+    pipeline = vla(max_age_ms=350, ages=(("cache_age", "cache"),))
     engine = Engine(pipeline, DagPolicy(pipeline.spec))
     engine.warm_up()
     allocations, before = engine.allocations, addresses(engine)
@@ -43,7 +43,7 @@ def test_the_engine_itself_makes_torch_allocate_nothing():
         def run(self, stage, reads, writes):
             pass
 
-    pipeline = vla()
+    pipeline = vla(ages=(("cache_age", "cache"),))
 
     def allocated(policy: DagPolicy) -> bool:
         engine = Engine(pipeline, policy)

@@ -75,9 +75,22 @@ def test_a_slow_background_stage_neither_delays_the_action_nor_commits_early():
     assert decision.commits[0].duration_ns > 100_000_000 and engine.misses == {"vision": 1}
 
 
+def test_ages_reach_the_action_on_the_device():
+    """They are known only between two stages of a plan, and must be there before the second without a wait for the
+    first; the page-locked slots that alternate must not carry the age of an earlier decision."""
+    pipeline = vla(every=3, commit_after=1, ages=(("cache_age", "cache"), ("joints_age", "joints")))
+    cpu, cuda = (Engine(pipeline, DagPolicy(pipeline.spec), device) for device in ("cpu", "cuda"))
+    cuda.warm_up()
+    for k in range(12):
+        ours, theirs = (engine.decide(observation(pipeline, k)) for engine in (cuda, cpu))
+        for age in dict(pipeline.spec.ages):
+            assert same_bits(cuda.buffers.tensors[age].cpu(), cpu.buffers.tensors[age])
+        np.testing.assert_allclose(ours.chunk, theirs.chunk, rtol=1e-5, atol=1e-6)
+
+
 def test_deciding_allocates_no_buffer_on_the_device():
     """An allocation can synchronise the device; the caching allocator must have reached its steady state."""
-    pipeline = vla()
+    pipeline = vla(ages=(("cache_age", "cache"),))
     engine = Engine(pipeline, DagPolicy(pipeline.spec), "cuda", background="thread")
     engine.warm_up()
     for k in range(4):

@@ -47,7 +47,7 @@ def finish(engine):
 
 def run_both(data, holding: bool):
     """(threaded, serial) decisions of the same schedule; the serial engine is told what the threaded one missed."""
-    pipeline = data.draw(pipelines(ages=False))
+    pipeline = data.draw(pipelines(ages=False, age_inputs=data.draw(st.booleans())))
     steps = data.draw(schedules(pipeline, resets=False))
     threaded = Engine(pipeline, GatedPolicy(pipeline.spec), background="thread")
     serial = Engine(pipeline, DagPolicy(pipeline.spec))

@@ -38,8 +38,8 @@ def test_with_unchanged_inputs_any_schedule_gives_what_refreshing_everything_giv
 @given(st.data())
 def test_the_engine_equals_a_naive_interpreter_of_the_rules(data):
     """Plans, shadows and preallocated buffers are optimisations: no bit, version or stamp may tell them from the rules
-    written down plainly, with recurrent state, late arrivals, skipped decisions and resets in the way."""
-    pipeline = data.draw(pipelines())
+    written down plainly, with recurrent state, ages, late arrivals, skipped decisions and resets in the way."""
+    pipeline = data.draw(pipelines(age_inputs=data.draw(st.booleans())))
     policy = DagPolicy(pipeline.spec)
     engine, reference = Engine(pipeline, policy), Reference(pipeline, policy)
     for step, seen in observations(pipeline, data.draw(schedules(pipeline)), by_ident):

@@ -1,19 +1,13 @@
-"""Runs color_servo's stages on the built-in world, and whole episodes through the engine and the shipped contract."""
+"""Runs color_servo's stages on the built-in world. Whole episodes: bench.closed_loop with the shipped contract."""
 
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from flashrt_ros import policies
-from flashrt_ros.contract.load import load
 from flashrt_ros.contract.schema import PolicyChoice
-from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.buffers import TORCH_DTYPE
-from flashrt_ros.engine.engine import Engine
-from flashrt_ros.engine.observation import InputValue, Observation
 from flashrt_ros.policies.color_servo import ColorServo
-from flashrt_ros.sim.episode import EpisodeResult, run_episode
 from flashrt_ros.sim.world import World
 
 CHOICE = PolicyChoice("color_servo")
@@ -40,31 +34,3 @@ def decide(policy: ColorServo, given: dict[str, np.ndarray]) -> dict[str, np.nda
     for stage in policy.spec.stages:
         policy.run(stage.name, {n: buffers[n] for n in stage.reads}, {n: buffers[n] for n in stage.writes})
     return {name: tensor.numpy() for name, tensor in buffers.items()}
-
-
-def episode(world: World, task: str, seed: int, told: str | None = None, black: bool = False,
-            limit_s: float = 8.0) -> EpisodeResult:
-    """One episode under the shipped contract, vision at every second decision and committed one later.
-
-    told: what the policy hears, if not what is scored.
-    """
-    contract = load(CONTRACT)
-    engine = Engine(verify(contract, policies.spec(contract.policy)), policies.load(contract.policy))
-    policy, index = engine.policy, 0
-
-    def choose(world: World) -> np.ndarray:
-        nonlocal index
-        given = seen(policy, world, told or world.instruction.text)
-        if black:
-            given |= {"scene": BLACK, "wrist": BLACK}
-        observation = Observation(index, world.time_ns, {
-            name: InputValue(value, 0 if name == "task" else index, None if name == "task" else world.time_ns)
-            for name, value in given.items()
-        })
-        index += 1
-        return engine.decide(observation).chunk.astype(np.float64)
-
-    try:
-        return run_episode(world, task, seed, choose, period_ns=contract.period_ns, limit_ns=round(limit_s * 1e9))
-    finally:
-        engine.close()

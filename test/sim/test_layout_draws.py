@@ -1,5 +1,9 @@
 """What a seed draws: every scene holds all colours, apart, in reach and within the stated ranges."""
 
+import os
+import subprocess
+import sys
+from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +14,8 @@ from hypothesis import strategies as st
 from flashrt_ros.policies import tabletop_cell as cell
 from flashrt_ros.policies.instruction import KINDS, Instruction, InstructionError
 from flashrt_ros.policies.tabletop_arm import HOME, inverse
-from flashrt_ros.sim.layout import SPACING, draw_instruction, draw_layout
+from flashrt_ros.sim.episode import LIMIT_NS
+from flashrt_ros.sim.layout import SPACING, Belt, draw_instruction, draw_layout
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -36,21 +41,61 @@ def test_every_scene_holds_all_colours_apart_and_in_reach(kind, seed):
 
 
 @given(seeds)
-def test_the_belt_runs_at_the_stated_speeds_and_only_for_its_task(seed):
-    """0.02 to 0.06 m/s, the named cube upstream on it with another one; for the other tasks it stands still, empty."""
+def test_the_belt_runs_for_its_task_only_with_the_named_cube_and_another_on_it(seed):
+    """The named cube starts up the belt, so that it comes past the arm; for the other tasks the belt stands still, empty."""
     instruction = draw_instruction("belt", seed)
     layout = draw_layout(instruction, seed)
-    assert cell.BELT_SPEED[0] <= abs(layout.belt_velocity) <= cell.BELT_SPEED[1]
+    assert cell.BELT_SPEED[0] <= layout.belt.speed <= cell.BELT_SPEED[1]
     assert instruction.colour in layout.on_belt and len(layout.on_belt) == 2
-    assert layout.cubes[instruction.colour][1] * layout.belt_velocity < 0
-    still = draw_layout(draw_instruction("pick", seed), seed)
-    assert still.belt_velocity == 0 and not still.on_belt
+    assert layout.cubes[instruction.colour][1] < 0
+    for kind in ("pick", "place"):
+        still = draw_layout(draw_instruction(kind, seed), seed)
+        assert still.belt == Belt(0.0, ()) and not still.on_belt
 
 
-def test_the_belt_runs_both_ways():
-    """A policy that learned one direction only must be found out."""
-    directions = {np.sign(draw_layout(draw_instruction("belt", seed), seed).belt_velocity) for seed in range(20)}
-    assert directions == {-1.0, 1.0}
+@given(seeds)
+def test_the_belt_runs_and_rests_in_turn_for_longer_than_any_episode(seed):
+    """It runs at first, each span is within its range, and so the first rest comes before a grasp can be done: no episode
+    can be won as if the belt ran for ever."""
+    belt = draw_layout(draw_instruction("belt", seed), seed).belt
+    spans = np.diff([0.0, *belt.switches])
+    for range_, drawn in ((cell.BELT_RUNS, spans[0::2]), (cell.BELT_RESTS, spans[1::2])):
+        assert np.all((drawn > range_[0] - 1e-9) & (drawn < range_[1] + 1e-9))
+        assert len(set(drawn)) == len(drawn)  # no rhythm to learn by heart
+    assert len(belt.switches) // 2 * (cell.BELT_RUNS[0] + cell.BELT_RESTS[0]) * 1e9 > LIMIT_NS
+    assert belt.switches[1] < 2.5
+
+
+@given(st.lists(st.floats(0.01, 20), max_size=12, unique=True).map(sorted), st.floats(0, 21))
+def test_a_belt_runs_until_its_first_switch_and_changes_at_each(switches, seconds):
+    """At a switch the new velocity holds already."""
+    belt = Belt(0.1, tuple(switches))
+    for at in (seconds, *switches):
+        passed = sum(switch <= at for switch in switches)
+        assert belt.velocity(at) == (0.0 if passed % 2 else 0.1)
+    assert Belt(0.0, tuple(switches)).velocity(seconds) == 0.0
+
+
+@given(st.sampled_from(KINDS), seeds)
+def test_a_seed_draws_one_layout(kind, seed):
+    """Every value of it."""
+    instruction = draw_instruction(kind, seed)
+    first = asdict(draw_layout(instruction, seed))
+    draw_layout(instruction, seed + 1)
+    assert draw_instruction(kind, seed) == instruction
+    np.testing.assert_equal(asdict(draw_layout(instruction, seed)), first)
+
+
+def test_other_processes_draw_the_same():
+    """An evaluation spreads its seeds over processes, whose sets of strings are in different orders."""
+    code = ("from flashrt_ros.sim.layout import draw_instruction, draw_layout\n"
+            "for k in ('pick', 'place', 'belt'):\n"
+            "    layout = draw_layout(draw_instruction(k, 17), 17)\n"
+            "    print(layout.cubes, sorted(layout.on_belt), layout.bins, layout.belt, layout.lamp, layout.lamp_level,\n"
+            "          layout.ambient_level, layout.shift, layout.turn)")
+    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                           env=os.environ | {"PYTHONHASHSEED": hash_seed}).stdout for hash_seed in ("1", "2")]
+    assert "Belt(speed=0." in said[0] and said[0] == said[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,6 +110,12 @@ def test_the_instruction_changes_no_place_off_the_belt():
     """The same seed with another colour named is the same scene: wrong instructions can be tried on it."""
     red, blue = (draw_layout(Instruction("pick", colour), 7) for colour in ("red", "blue"))
     assert red.cubes == blue.cubes and red.bins == blue.bins
+
+
+def test_the_belt_runs_alike_whichever_cube_is_named():
+    """Then instructions can be compared on the same belt, too."""
+    red, blue = (draw_layout(Instruction("belt", colour), 7) for colour in ("red", "blue"))
+    assert red.belt == blue.belt != draw_layout(Instruction("belt", "red"), 8).belt
 
 
 def test_an_unknown_kind_is_refused():

@@ -1,5 +1,7 @@
 """What counts as success, and every way to miss it. The scorer is fed positions by hand: no physics in between."""
 
+from itertools import zip_longest
+
 import numpy as np
 import pytest
 
@@ -16,12 +18,14 @@ STARTS = {
 BINS = {"red": np.array([0.57, -0.2, 0.0]), "blue": np.array([0.57, 0.2, 0.0])}
 
 
-def scored(instruction, frames, touched=True, belt=0.0):
-    """frames: a list of {colour: displacement}; each lasts STEP_S while the belt (blue rides on it) runs by `belt`."""
+def scored(instruction, frames, touched=True, belt=()):
+    """frames: a list of {colour: displacement}; each lasts STEP_S while the belt (blue rides on it) runs by belt[k]."""
     scorer = Scorer(instruction, STARTS, frozenset({"blue"}), BINS)
-    for k, moves in enumerate(frames, 1):
-        cubes = {c: p + np.array([0, belt * k if c == "blue" else 0, 0]) + moves.get(c, 0) for c, p in STARTS.items()}
-        scorer.update(STEP_S, cubes, belt * k, touched)
+    travel = 0.0
+    for moves, run in zip_longest(frames, belt, fillvalue=0.0):
+        travel += run
+        cubes = {c: p + np.array([0, travel if c == "blue" else 0, 0]) + moves.get(c, 0) for c, p in STARTS.items()}
+        scorer.update(STEP_S, cubes, travel, touched)
     return scorer.score()
 
 
@@ -59,11 +63,14 @@ def test_a_bystander_counts_with_its_furthest_excursion():
 
 
 def test_what_the_belt_carries_has_not_moved():
-    """A bystander on the belt is judged against the belt; one that is held back against it has been moved."""
-    belt_task = Instruction("belt", "red")
-    assert scored(belt_task, [UP] * 6, belt=0.02).moved["blue"] == pytest.approx(0)
-    held_back = [{**UP, "blue": np.array([0, -0.02 * k, 0])} for k in range(1, 7)]
-    assert "blue cube was moved" in scored(belt_task, held_back, belt=0.02).reason
+    """A bystander on the belt is judged against the belt, running or resting: one that is held back while it runs, or
+    pushed on while it rests, has been moved."""
+    belt_task, stop_and_go = Instruction("belt", "red"), (0.02, 0.02, 0, 0, 0.02, 0.02)
+    assert scored(belt_task, [UP] * 6, belt=stop_and_go).moved["blue"] == pytest.approx(0)
+    held_back = [{**UP, "blue": np.array([0, -travel, 0])} for travel in np.cumsum(stop_and_go)]
+    assert "blue cube was moved" in scored(belt_task, held_back, belt=stop_and_go).reason
+    pushed_on = [{**UP, "blue": np.array([0, 0.02 * k, 0])} for k in (0, 0, 1, 2, 2, 2)]
+    assert "blue cube was moved by 0.040 m" in scored(belt_task, pushed_on, belt=stop_and_go).reason
 
 
 def test_released_in_the_named_bin_is_success():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flashrt_ros.policies.tabletop_arm import CAMERAS, HOME, inverse
-from flashrt_ros.policies.tabletop_cell import COLOURS, CUBE
+from flashrt_ros.policies.tabletop_cell import BELT_WIDTH, BELT_X, COLOURS, CUBE
 from flashrt_ros.sim.mjcf import RGB
 from flashrt_ros.sim.world import MAX_SIZE, World, WorldError
 
@@ -19,7 +19,7 @@ def world():
 def colour_at(image, pixel):
     """The cube colour that the pixel [2] is most like in direction, or None where it has hardly any colour."""
     rgb = image[int(pixel[1]), int(pixel[0])].astype(float)
-    if rgb.max() - rgb.min() < 60:
+    if rgb.max() - rgb.min() < 0.4 * rgb.max():
         return None
     return max(COLOURS, key=lambda c: np.dot(rgb, RGB[c]) / np.linalg.norm(RGB[c]))
 
@@ -37,6 +37,51 @@ def test_the_scene_camera_sees_every_cube_where_it_is(world, kind, seed):
             assert colour_at(image, pixel) == colour
         else:
             assert colour in world.layout.on_belt and colour != world.instruction.colour
+
+
+def rail_level(world):
+    """Median grey level of the scene image where the belt's rails are, 8 mm outside the belt."""
+    image, levels = world.render("scene"), []
+    for x in (BELT_X - BELT_WIDTH / 2 - 0.008, BELT_X + BELT_WIDTH / 2 + 0.008):
+        for y in np.linspace(-0.3, 0.3, 41):
+            pixel = CAMERAS["scene"].project(np.array([x, y, 0.012]), world.size, HOME)
+            if np.all((pixel >= 0) & (pixel < 96)):
+                levels.append(image[int(pixel[1]), int(pixel[0])].mean())
+    return np.median(levels)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_image_tells_whether_the_belt_runs(world, seed):
+    """Its rails are lit while it runs: a policy without memory, that sees no motion, can know. One threshold tells in every
+    light; in the same light running is at least 60 grey levels brighter."""
+    world.reset("belt", seed)
+    levels = {True: [], False: []}
+    for tick in range(1000):
+        if tick % 100 == 50:
+            levels[world.objects().belt_velocity > 0].append(rail_level(world))
+        world.step(HOME)
+    assert min(levels[True]) > 110 > max(levels[False])
+    assert min(levels[True]) - max(levels[False]) > 60
+
+
+def test_the_light_changes_with_the_belt_and_nothing_else_does(world):
+    """Before and after the very control update in which the belt stops: the rails go dark, the rest of the picture stays."""
+    world.reset("belt", 3)
+    while world.objects().belt_velocity:
+        before = world.render("scene").astype(int)
+        world.step(HOME)
+    changed = np.abs(world.render("scene") - before).max(axis=2) > 30
+    rows = np.flatnonzero(changed.sum(axis=1) > 20)
+    assert 3 <= len(rows) <= 8 and changed[rows].sum() > 0.9 * changed.sum() > 200
+
+
+def test_the_rails_of_a_belt_that_has_no_task_are_dark(world):
+    """Whatever ran before: else light would mean less than motion."""
+    world.reset("belt", 1)
+    assert rail_level(world) > 110
+    for kind in ("pick", "place"):
+        world.reset(kind, 1)
+        assert rail_level(world) < 110
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,24 @@
+"""Flow matching (Lipman et al., 2023) as VLA action heads use it (pi0, Black et al., 2024): at t = 1 all is noise, at
+t = 0 the action; between them a straight line, whose direction the network learns."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import torch
+
+
+def time_features(t: torch.Tensor, width: int) -> torch.Tensor:
+    """Sines and cosines [B, width] of t [B] in [0, 1], with periods from 4 ms to 4 (of the unit interval)."""
+    period = torch.logspace(-2.4, 0.6, width // 2, device=t.device, dtype=torch.float32)
+    angle = t.float()[:, None] * (2 * torch.pi / period)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)
+
+
+def integrate(velocity: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], noise: torch.Tensor, steps: int) -> torch.Tensor:
+    """The action [B, ...] from noise [B, ...] by `steps` Euler steps of velocity(x, t [B])."""
+    x = noise
+    for i in range(steps):
+        t = torch.full((len(x),), 1 - i / steps, device=x.device)
+        x = x - velocity(x, t) / steps
+    return x

@@ -1,0 +1,1 @@
+"""How tabletop_vla's weights are made: demonstrations from the built-in world, flow matching, and DAgger."""

@@ -1,0 +1,174 @@
+"""Many built-in worlds in many processes, stepped together: one record per world and round. Imports no torch.
+
+A world is driven by the expert (half of the time with disturbed targets, so that it visits states off its own path) or
+by the policy, whose chunks the trainer hands in; the label is always the expert's. The latter is DAgger (Ross, Gordon
+and Bagnell, 2011).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.shared_memory import SharedMemory
+
+import numpy as np
+
+from flashrt_ros.errors import FlashRTError
+from flashrt_ros.policies.instruction import KINDS, is_held_out
+from flashrt_ros.policies.tabletop_arm import JOINTS
+from flashrt_ros.policies.tabletop_vla_spec import HORIZON
+from flashrt_ros.policies.tabletop_vla_words import encode
+from flashrt_ros.sim.episode import Episode
+from flashrt_ros.sim.layout import draw_instruction
+from flashrt_ros.sim.robot import MS, Robot
+from flashrt_ros.train.record import RECORD, fill
+
+SEEDS = 10_000  # training scenes are 0 to SEEDS - 1; evaluation scenes begin at SEEDS
+KIND_SHARE = {"pick": 0.3, "place": 0.4, "belt": 0.3}
+LIMIT_NS = 8_000 * MS
+LATENCY_MS, LEAD_MS = (20, 80), (8, 60)  # of a chunk on its way to the player; of a frame before its decision
+AFTER = 8  # decisions that some episodes go on for after success: a policy is not switched off there
+
+
+class WorldsError(FlashRTError):
+    """A world's process died."""
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What a worker is to do. every: refresh ratios that policy-driven episodes are drawn from."""
+
+    seed: int
+    every: tuple[int, ...]
+
+
+class Worlds:
+    """processes x each worlds. After step(), records[i] is world i's present decision; `chunks` [n, 32, 7] is what the
+    policy would do there, and `policy_share` the probability that a new episode is driven by it. Deterministic: a world's
+    episodes depend on its number, the seed and the chunks only. Close it."""
+
+    def __init__(self, processes: int, each: int, drive: Drive) -> None:
+        self.n = processes * each
+        self._memory = SharedMemory(create=True, size=_size(self.n))
+        self.records, self.chunks, self._share = _views(self._memory, self.n)
+        self._pipes: list[Connection] = []
+        self._processes = []
+        context = multiprocessing.get_context("spawn")
+        for i in range(processes):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(theirs, self._memory.name, self.n, i * each, each, drive), daemon=True)
+            process.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._processes.append(process)
+        self.wait()
+
+    def start(self, policy_share: float) -> None:
+        """Let every world play its chunk and go on to its next decision."""
+        self._share[0] = policy_share
+        for pipe in self._pipes:
+            pipe.send(None)
+
+    def wait(self) -> None:
+        """Until all worlds stand at a decision. Raises WorldsError when a process has died; its error stands above."""
+        for pipe, process in zip(self._pipes, self._processes):
+            try:
+                pipe.recv()
+            except EOFError:
+                process.join()
+                raise WorldsError(f"a world's process ended with status {process.exitcode}; its error stands above") from None
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+        del self.records, self.chunks, self._share
+        self._memory.close()
+        self._memory.unlink()
+
+
+def _size(n: int) -> int:
+    return n * (RECORD.itemsize + HORIZON * len(JOINTS) * 4) + 8
+
+
+def _views(memory: SharedMemory, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    at = 8
+    records = np.ndarray(n, RECORD, memory.buf, at)
+    chunks = np.ndarray((n, HORIZON, len(JOINTS)), np.float32, memory.buf, at + n * RECORD.itemsize)
+    return records, chunks, np.ndarray(1, np.float64, memory.buf)
+
+
+def _work(pipe: Connection, name: str, n: int, first: int, count: int, drive: Drive) -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    memory = SharedMemory(name=name)
+    records, chunks, share = _views(memory, n)
+    worlds = [_World(drive, i) for i in range(first, first + count)]
+    for world in worlds:
+        world.begin(records[world.number], 0.0)
+    while True:
+        pipe.send(None)
+        try:
+            pipe.recv()
+        except EOFError:
+            return
+        for world in worlds:
+            world.step(records[world.number], chunks[world.number], float(share[0]))
+
+
+class _World:
+    def __init__(self, drive: Drive, number: int) -> None:
+        self.number = number
+        self._drive = drive
+        self._rng = np.random.default_rng([drive.seed, number])
+        self._robot = Robot()
+        self._ended = 0
+        self._drove = False
+
+    def begin(self, row: np.ndarray, policy_share: float) -> None:
+        rng = self._rng
+        instruction = None
+        while instruction is None or is_held_out(instruction):
+            kind, seed = str(rng.choice(KINDS, p=[KIND_SHARE[k] for k in KINDS])), int(rng.integers(SEEDS))
+            instruction = draw_instruction(kind, seed)
+        row["ended"], row["policy_drove"] = self._ended, self._drove
+        self._drove = bool(rng.random() < policy_share)
+        self._wander = 0.0 if rng.random() < 0.5 else rng.uniform(0.01, 0.05)  # rad, spread of the disturbed targets
+        self._offset = np.zeros(len(JOINTS))
+        self._every = int(rng.choice(self._drive.every))
+        self._latency_ns = int(rng.integers(*LATENCY_MS)) * MS
+        self._after = AFTER if rng.random() < 0.25 else 0
+        lead_ns = int(rng.integers(*LEAD_MS)) * MS
+        self._episode = Episode(self._robot, instruction, seed, limit_ns=LIMIT_NS, frame_lead_ns=lead_ns)
+        self._words = encode(instruction.text)
+        row["first"] = 1
+        self._observe(row)
+
+    def step(self, row: np.ndarray, chunk: np.ndarray, policy_share: float) -> None:
+        targets = chunk.astype(np.float64) if self._drove else row["label"].astype(np.float64) + self._disturbance()
+        if not np.isfinite(targets).all():
+            targets = None
+        self._episode.act(targets, self._latency_ns)
+        done = self._episode.over
+        if done and self._episode.score().success and self._after > 0:
+            self._after -= 1
+            done = False
+        if done:
+            self._ended = (1 + KINDS.index(self._episode.instruction.kind)) * (1 if self._episode.score().success else -1)
+            self.begin(row, policy_share)
+        else:
+            row["first"] = 0
+            self._observe(row)
+
+    def _observe(self, row: np.ndarray) -> None:
+        row["every"] = self._every
+        fill(row, self._episode, self._words)
+
+    def _disturbance(self) -> np.ndarray:
+        """Slowly wandering offset [7] of the targets; the gripper's stays 0."""
+        if self._wander:
+            self._offset = 0.8 * self._offset + self._rng.normal(0, self._wander * 0.6, len(JOINTS))
+            self._offset[-1] = 0
+        return self._offset
