@@ -62,21 +62,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_eval(commands) -> None:
-    evaluate = commands.add_parser("eval", help="episodes in the built-in world, in simulated time: success with intervals",
-                                   description="Episodes in the built-in world, in simulated time, in many processes. Every setting and "
-                                   "every control runs in the same scenes. See docs/evaluation.md.")
-    evaluate.add_argument("contract", type=Path, nargs="*", help="contract files (default: the built-in policy's); rows bear their names")
+    evaluate = commands.add_parser(
+        "eval", help="episodes in the built-in world, in simulated time: success with intervals",
+        description="Episodes in the built-in world, in simulated time, in many processes. Every setting and every control runs in "
+        "the same scenes. See docs/evaluation.md.")
+    evaluate.add_argument("contract", type=Path, nargs="*", help="contract files (default: the built-in policy's)")
     what = evaluate.add_argument_group("what is run")
     what.add_argument("--tasks", default="pick,place,belt", help="kinds of task, separated by commas (default: %(default)s)")
     what.add_argument("--episodes", type=int, default=100, metavar="N", help="per task and row (default: %(default)s)")
-    what.add_argument("--seed", type=int, default=10_000, metavar="S", help="first scene; evaluation scenes begin at 10000, the default")
+    what.add_argument("--seed", type=int, default=10_000, metavar="S", help="first scene (default: 10000, where evaluation begins)")
     what.add_argument("--training-seeds", action="store_true", help="allow scenes of training, for debugging")
-    what.add_argument("--set", action="append", default=[], metavar="KEY=V1,V2,..", help="a row per value of a contract's key, such as "
-                      "stages.vision.every=1,2,4; several make the product")
-    what.add_argument("--controls", action="store_true", help="also with black images, wrong instructions and held-out pairs")
+    what.add_argument("--set", action="append", default=[], metavar="KEY=V1,V2,..",
+                      help="a row per value of a contract's key, such as stages.vision.every=1,2,4; several make the product")
+    what.add_argument("--controls", action="store_true", help="also black images, wrong instructions and held-out pairs")
     what.add_argument("--expert", action="store_true", help="the scripted expert on privileged poses instead of the policy")
-    what.add_argument("--latency", default="40", metavar="MS", help="from a decision to its chunk's arrival at the player (default: 40), "
-                      "or 'measured': as long as each decision takes here")
+    what.add_argument("--latency", default="40", metavar="MS", help="from a decision to its chunk's arrival at the player (default: "
+                      "40), or 'measured': as long as each decision takes here")
     how = evaluate.add_argument_group("how")
     how.add_argument("--workers", type=int, default=0, metavar="W", help="processes (default: one per core)")
     how.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
@@ -85,8 +86,8 @@ def _add_eval(commands) -> None:
     out.add_argument("--json", type=Path, default=None, metavar="FILE", help="figures and every episode")
     out.add_argument("--plot", type=Path, default=None, metavar="FILE.png", help="success against the first key that varies")
     out.add_argument("--failures", type=Path, default=None, metavar="DIR", help="a strip of pictures per failed episode")
-    out.add_argument("--from", dest="merge", type=Path, action="append", default=[], metavar="FILE", help="run nothing: tables and plot from "
-                     "what --json wrote; several are put together")
+    out.add_argument("--from", dest="merge", type=Path, action="append", default=[], metavar="FILE",
+                     help="run nothing: tables and plot from what --json wrote; several are put together")
     evaluate.set_defaults(run=_eval)
 
 

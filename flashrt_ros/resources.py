@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flashrt_ros.errors import FlashRTError
 
-DEFAULT_CONTRACT = "config/color_servo.contract.yaml"  # of `flashrt demo` and `flashrt eval`
+DEFAULT_CONTRACT = "config/tabletop_vla.contract.yaml"  # of `flashrt demo` and `flashrt eval`
 
 
 class ResourceError(FlashRTError):

@@ -94,7 +94,8 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[list[Run], list
 
 def _plan(options: argparse.Namespace) -> list[Job]:
     if options.threads < 1 or options.workers < 0:
-        raise EvaluationError(f"--threads {options.threads} --workers {options.workers}: at least 1 thread; 0 workers: one per core")
+        raise EvaluationError(f"--threads {options.threads} --workers {options.workers}: at least 1 thread; workers from 0 (one "
+                              "per core)")
     if options.expert and options.controls:
         raise EvaluationError("--expert --controls: the expert sees no image and reads no instruction; ask for one of the two")
     paths: Sequence[Path] = options.contract or [find(DEFAULT_CONTRACT)]

@@ -135,7 +135,8 @@ def latency_of(text: str) -> float | str:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 10_000:
-        raise EvaluationError(f"--latency {text}: give milliseconds from 0 to 10000, or '{MEASURED}' for what each decision takes here")
+        raise EvaluationError(f"--latency {text}: give milliseconds from 0 to 10000, or '{MEASURED}' for what each decision "
+                              "takes here")
     return value
 
 

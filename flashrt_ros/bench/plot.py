@@ -64,9 +64,10 @@ def _sweep(axes: Axes, lines: Sequence[Line], key: str, others: Sequence[str]) -
             axes.axhline(_percent(at[None]), linewidth=1.2, label=f"{title}, as it is", **style)
         if swept := [value for value in values if value is not None and value in at]:
             beside = APART * (side_by_side.index((kind, name)) - (len(side_by_side) - 1) / 2)
-            axes.errorbar([position[value] + beside for value in swept], [_percent(at[value]) for value in swept],
-                          yerr=_bars([at[value] for value in swept]), marker=MARKERS[names.index(name) % len(MARKERS)],
-                          capsize=3, linewidth=1.6, markersize=6, label=title, **style)
+            own = [at[value] for value in swept]
+            axes.errorbar([position[value] + beside for value in swept], [_percent(line) for line in own], yerr=_bars(own),
+                          marker=MARKERS[names.index(name) % len(MARKERS)], capsize=3, linewidth=1.6, markersize=6, label=title,
+                          **style)
     axes.set_xlabel(key + (" (log2 scale)" if _powers_of_two(list(position)) else ""))
 
 
@@ -75,9 +76,10 @@ def _points(axes: Axes, lines: Sequence[Line]) -> None:
     places = {name: i for i, name in enumerate(dict.fromkeys(names))}
     kinds = list(dict.fromkeys(line.row.kind for line in lines))
     for i, kind in enumerate(kinds):
-        own = [(places[name] + 0.12 * (i - (len(kinds) - 1) / 2), line) for name, line in zip(names, lines) if line.row.kind == kind]
-        axes.errorbar([x for x, _ in own], [_percent(line) for _, line in own], yerr=_bars([line for _, line in own]), linestyle="none",
-                      marker=MARKERS[i], capsize=3, markersize=7, color=COLOURS[kind], label=kind)
+        beside = 0.12 * (i - (len(kinds) - 1) / 2)
+        own = [(places[name] + beside, line) for name, line in zip(names, lines) if line.row.kind == kind]
+        axes.errorbar([x for x, _ in own], [_percent(line) for _, line in own], yerr=_bars([line for _, line in own]),
+                      linestyle="none", marker=MARKERS[i], capsize=3, markersize=7, color=COLOURS[kind], label=kind)
     axes.set_xticks(range(len(places)), list(places), fontsize=9)
     axes.set_xlim(-0.5, len(places) - 0.5)
 
@@ -121,4 +123,5 @@ def _percent(line: Line) -> float:
 
 def _bars(lines: Sequence[Line]) -> list[list[float]]:
     """Below and above the points."""
-    return [[_percent(line) - 100 * line.interval[0] for line in lines], [100 * line.interval[1] - _percent(line) for line in lines]]
+    return [[_percent(line) - 100 * line.interval[0] for line in lines],
+            [100 * line.interval[1] - _percent(line) for line in lines]]

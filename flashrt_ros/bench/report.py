@@ -10,8 +10,8 @@ from rich.table import Table
 from flashrt_ros.bench.jobs import Setting
 from flashrt_ros.bench.rows import Line
 
-NOTE = ("difference: in success, to the first row of the task in the same scenes, with a 95 % bootstrap interval; held-out pairs: to "
-        "the other pairs of the same policy")
+NOTE = ("difference: in success, to the first row of the task in the same scenes, with a 95 % bootstrap interval; "
+        "held-out pairs: to the other pairs of the same policy")
 
 
 def varying(lines: Sequence[Line]) -> list[str]:
@@ -56,7 +56,8 @@ def success_table(lines: Sequence[Line]) -> Table:
     for i, line in enumerate(lines):
         low, high = line.interval
         table.add_row(
-            line.row.task, *(values[i] for values in columns.values()), f"{line.successes}/{line.n}", f"{100 * low:.1f}–{100 * high:.1f}",
+            line.row.task, *(values[i] for values in columns.values()), f"{line.successes}/{line.n}",
+            f"{100 * low:.1f}–{100 * high:.1f}",
             *([_difference(line)] if compared else []), "-" if line.median_s is None else f"{line.median_s:.1f}",
             f"{line.decision_ms:.1f}", str(line.refused),
             end_section=i + 1 < len(lines) and lines[i + 1].row.kind != line.row.kind)

@@ -36,7 +36,8 @@ def write(path: Path, runs: Sequence[Run], lines: Sequence[Line]) -> None:
     """lines: of the rows and their parts. Parts stand without episodes: their row has them."""
     figures = [_plain(line) for line in lines]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"format": FORMAT, "runs": [asdict(run) for run in runs], "rows": figures}, indent=1, allow_nan=False))
+    data = {"format": FORMAT, "runs": [asdict(run) for run in runs], "rows": figures}
+    path.write_text(json.dumps(data, indent=1, allow_nan=False))
 
 
 def read(path: Path) -> tuple[list[Run], list[Row]]:
@@ -44,7 +45,7 @@ def read(path: Path) -> tuple[list[Run], list[Row]]:
     try:
         data = json.loads(path.read_text())
         if data["format"] != FORMAT:
-            raise EvaluationError(f"{path}: format {data['format']!r}; this version reads {FORMAT}: run `flashrt eval --json` again")
+            raise EvaluationError(f"{path}: format {data['format']!r}; this version reads {FORMAT}: run it again with --json")
         return [Run(**run) for run in data["runs"]], [_row(row) for row in data["rows"] if not row["part"]]
     except OSError as error:
         raise EvaluationError(f"{path}: {error.strerror}; give a file that `flashrt eval --json` wrote") from error
@@ -68,8 +69,8 @@ def merge(files: Sequence[tuple[Path, list[Run], list[Row]]]) -> tuple[list[Run]
         for other_path, other in others:
             if other.seeds != first.seeds:
                 raise EvaluationError(
-                    f"{other_path}: row {named(other)} has {_span(other)}, but {named(first)} of {path} has {_span(first)}: rows are "
-                    "compared scene by scene; run them with the same --seed and --episodes")
+                    f"{other_path}: row {named(other)} has {_span(other)}, but {named(first)} of {path} has {_span(first)}: rows "
+                    "are compared scene by scene; run them with the same --seed and --episodes")
     return runs, [row for _, row in merged.values()]
 
 
@@ -86,8 +87,8 @@ def _joined(path: Path, ours: Row, theirs: Row, their_path: Path) -> Row:
     clash = next((e.seed for e in theirs.episodes if episodes.get(e.seed, e) != e), None)
     if ours.digest != theirs.digest or clash is not None:
         why = f"seed {clash} ended differently" if ours.digest == theirs.digest else "their contracts or weights differ (digest)"
-        raise EvaluationError(f"{their_path}: row {named(theirs)} is also in {path}, with other results: {why}; leave one of the files "
-                              "out, or give one of the contracts another file name")
+        raise EvaluationError(f"{their_path}: row {named(theirs)} is also in {path}, with other results: {why}; leave one of the "
+                              "files out, or give one of the contracts another file name")
     episodes |= {e.seed: e for e in theirs.episodes}
     return replace(ours, episodes=tuple(episodes[seed] for seed in sorted(episodes)), runs=ours.runs + theirs.runs)
 
@@ -114,7 +115,8 @@ def _row(data: dict) -> Row:
     latency = data["latency"]
     setting = Setting(data["contract"], tuple(data["overrides"].items()), data["condition"],
                       latency if isinstance(latency, str) else float(latency), data["device"])
-    return Row(setting, data["task"], data["digest"], tuple(Result(**episode) for episode in data["episodes"]), runs=tuple(data["runs"]))
+    episodes = tuple(Result(**episode) for episode in data["episodes"])
+    return Row(setting, data["task"], data["digest"], episodes, runs=tuple(data["runs"]))
 
 
 def _machine(device: str) -> str:

@@ -30,8 +30,9 @@ class Runner:
         recorder = Recorder(keep_frames=self._failures is not None)
         outcome = loop.run(job.instruction, job.seed, job.told, job.setting.condition == EXPERT, recorder.watch)
         why = None if outcome.success else cause(recorder.finish())
-        result = Result(job.kind, job.seed, outcome.task, outcome.told, outcome.success, why, outcome.reason, round(outcome.seconds, 3),
-                        outcome.decisions, outcome.refused, round(outcome.decision_ms, 3), round(outcome.decision_p95_ms, 3))
+        result = Result(job.kind, job.seed, outcome.task, outcome.told, outcome.success, why, outcome.reason,
+                        round(outcome.seconds, 3), outcome.decisions, outcome.refused, round(outcome.decision_ms, 3),
+                        round(outcome.decision_p95_ms, 3))
         if self._failures is not None:
             path = strip_path(self._failures, job)
             if outcome.success:

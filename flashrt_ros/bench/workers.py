@@ -26,7 +26,8 @@ class _Worker:
     job: Job | None = None
 
 
-def episodes(jobs: Sequence[Job], workers: int, failures: Path | None = None, threads: int = 1) -> Iterator[tuple[Job, Result, str]]:
+def episodes(jobs: Sequence[Job], workers: int, failures: Path | None = None,
+             threads: int = 1) -> Iterator[tuple[Job, Result, str]]:
     """Every job with its result and its pipeline's digest, as they end. failures: see Runner. threads: of each process.
 
     Closing the iterator, or Ctrl-C, ends the processes. Raises EvaluationError for an error in a worker or a worker's death.
@@ -123,7 +124,8 @@ def _work(pipe: Connection, failures: Path | None) -> None:
             except FlashRTError as error:
                 pipe.send(str(error))
             except Exception:
-                pipe.send(f"{job.kind}, seed {job.seed}, {job.setting.condition}: an error in the program\n{traceback.format_exc()}")
+                pipe.send(f"{job.kind}, seed {job.seed}, {job.setting.condition}: an error in the program\n"
+                          f"{traceback.format_exc()}")
     except (EOFError, OSError):  # the parent is gone
         pass
     finally:

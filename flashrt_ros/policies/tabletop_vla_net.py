@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import silu
 
 from flashrt_ros.policies.layers.attention import rope_table
-from flashrt_ros.policies.layers.blocks import ExpertBlock, PrefixBlock, ViTBlock
+from flashrt_ros.policies.layers.blocks import ExpertBlock, Modulations, PrefixBlock, ViTBlock
 from flashrt_ros.policies.layers.flow import integrate, time_features
 from flashrt_ros.policies.layers.norm import AdaptiveRMSNorm
 from flashrt_ros.policies.tabletop_arm import HOME, JOINTS
@@ -109,14 +109,20 @@ class TabletopVLA(nn.Module):
         caches.append((key, value))
         return torch.stack([torch.stack(cache, dim=1) for cache in caches], dim=1), x
 
-    def velocity(self, noisy: torch.Tensor, t: torch.Tensor, state: torch.Tensor, prefix_kv: torch.Tensor) -> torch.Tensor:
-        """The flow's velocity [B, 32, 7] at noisy actions [B, 32, 7] and t [B], given encode_state's output and a cache."""
+    def modulations(self, t: torch.Tensor, state: torch.Tensor) -> list[Modulations]:
+        """What velocity() needs to know of t [B] and encode_state's output [B, 192]: per layer, and for the last norm."""
         condition = silu(self.time(time_features(t, EXPERT)) + state)
+        last = self.out_norm.modulation(condition)
+        return [*(block.modulations(condition) for block in self.expert_layers), (last, last)]
+
+    def velocity(self, noisy: torch.Tensor, modulations: list[Modulations], state: torch.Tensor,
+                 prefix_kv: torch.Tensor) -> torch.Tensor:
+        """The flow's velocity [B, 32, 7] at noisy actions [B, 32, 7], given encode_state's output and a cache."""
         x = torch.cat([state[:, None], self.action_in(noisy)], dim=1) + self.steps
         rope = (self.suffix_cos, self.suffix_sin)
         for i, block in enumerate(self.expert_layers):
-            x = block(x, condition, rope, (prefix_kv[:, i, 0], prefix_kv[:, i, 1]))
-        normed, _ = self.out_norm(x[:, 1:], condition)
+            x = block(x, modulations[i], rope, (prefix_kv[:, i, 0], prefix_kv[:, i, 1]))
+        normed, _ = self.out_norm(x[:, 1:], modulations[-1][0])
         return self.action_out(normed)
 
     def encode_state(self, joints: torch.Tensor, age: torch.Tensor) -> torch.Tensor:
@@ -125,8 +131,15 @@ class TabletopVLA(nn.Module):
 
     def chunk(self, prefix_kv: torch.Tensor, joints: torch.Tensor, age: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         """Joint targets [B, 32, 7] from a cache, present joints [B, 7], the vision's age [B, 1] (s) and noise [B, 32, 7]."""
-        state = self.encode_state(joints, age)
-        action = integrate(lambda x, t: self.velocity(x, t, state, prefix_kv), noise, EULER_STEPS)
+        state, batch = self.encode_state(joints, age), len(joints)
+        t = (1 - torch.arange(EULER_STEPS, device=joints.device) / EULER_STEPS).repeat_interleave(batch)
+        all_steps = self.modulations(t, state.repeat(EULER_STEPS, 1))
+
+        def velocity(x: torch.Tensor, i: int) -> torch.Tensor:
+            here = slice(i * batch, (i + 1) * batch)
+            return self.velocity(x, [(a[here], b[here]) for a, b in all_steps], state, prefix_kv)
+
+        action = integrate(velocity, noise, EULER_STEPS)
         return joints[:, None] + action.float() * self.action_scale
 
     def normed_joints(self, joints: torch.Tensor) -> torch.Tensor:

@@ -57,7 +57,7 @@ def losses(net: TabletopVLA, heads: Heads, batch: dict[str, torch.Tensor], draws
     noise = normal(*many.shape)
     noisy = t[:, None, None] * noise + (1 - t)[:, None, None] * many
     state = net.encode_state(now, batch["age"]).repeat_interleave(draws, 0)
-    velocity = net.velocity(noisy, t, state, prefix_kv.repeat_interleave(draws, 0))
+    velocity = net.velocity(noisy, net.modulations(t, state), state, prefix_kv.repeat_interleave(draws, 0))
     weight = torch.ones(target.shape[1], device=device)
     weight[:EARLY_STEPS] = EARLY_WEIGHT
     error = (velocity.float() - (noise - many)).square().mean((0, 2))

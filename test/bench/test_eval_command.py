@@ -15,12 +15,13 @@ from flashrt_ros.bench.rows import Result, Row, lines
 from flashrt_ros.cli import main
 from flashrt_ros.resources import DEFAULT_CONTRACT, find
 
+CONTRACT = str(find("config/color_servo.contract.yaml"))
 RUN = Run("a machine", 2, "2026-01-01", "flashrt eval", "0.1.0")
 
 
 def made_up(contract="arm", kind="pick", done=9, condition="policy", latency=40.0, **overrides) -> Row:
-    episodes = tuple(Result(kind, 10_000 + i, "pick up the red cube", "pick up the red cube", i < done, None if i < done else "hovered",
-                            "why", 3.0, 30, 0, 5.0, 9.0) for i in range(12))
+    episodes = tuple(Result(kind, 10_000 + i, "pick up the red cube", "pick up the red cube", i < done,
+                            None if i < done else "hovered", "why", 3.0, 30, 0, 5.0, 9.0) for i in range(12))
     keys = tuple((key.replace("_", "."), value) for key, value in overrides.items())
     return Row(Setting(contract, keys, condition, latency), kind, "d", episodes)
 
@@ -31,14 +32,14 @@ SWEEP = [made_up(kind=kind, vision_every=every, decision_rate=rate, done=done) f
 
 def test_a_sweep_ends_in_tables_a_file_and_pictures(tmp_path, capsys):
     """The whole way once: two settings, two scenes, and the same table again from the file."""
-    arguments = ["--tasks", "pick", "--episodes", "2", "--workers", "1", "--set", "stages.vision.every=1,2"]
+    arguments = [CONTRACT, "--tasks", "pick", "--episodes", "2", "--workers", "1", "--set", "stages.vision.every=1,2"]
     out = ["--json", str(tmp_path / "a.json"), "--plot", str(tmp_path / "a.png"), "--failures", str(tmp_path / "failed")]
     assert main(["eval", *arguments, *out]) == 0
     data = json.loads((tmp_path / "a.json").read_text())
     assert [(r["overrides"], r["success"], r["n"]) for r in data["rows"]] == [
         ({"stages.vision.every": "1"}, 2, 2), ({"stages.vision.every": "2"}, 2, 2)]
     assert [e["seed"] for e in data["rows"][1]["episodes"]] == [10_000, 10_001]
-    assert data["runs"][0]["command"].startswith("flashrt eval --tasks pick") and data["runs"][0]["cores"] >= 1
+    assert data["runs"][0]["command"].startswith(f"flashrt eval {CONTRACT} --tasks pick") and data["runs"][0]["cores"] >= 1
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     table = printed[printed.index("success in the built-in world"):].split("every episode")[0]
@@ -51,8 +52,8 @@ def test_a_sweep_ends_in_tables_a_file_and_pictures(tmp_path, capsys):
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--seed", "0"], "belong to training"),
     (["--tasks", "dance"], "pick, place, belt"),
-    (["--set", "stages.vision.evry=1,2"], "did you mean 'every'?"),
-    (["--set", "stages.vision.every=1,2,8"], "the worst-case age is 950 ms"),
+    ([CONTRACT, "--set", "stages.vision.evry=1,2"], "did you mean 'every'?"),
+    ([CONTRACT, "--set", "stages.vision.every=1,2,8"], "the worst-case age is 950 ms"),
     (["nowhere.yaml"], "No such file"),
     (["--expert", "--controls"], "ask for one of the two"),
     (["--threads", "0"], "at least 1 thread"),
@@ -71,7 +72,8 @@ def test_what_cannot_be_run_is_refused_at_once_in_one_line(arguments, words, cap
 
 def test_tables_of_earlier_runs_need_no_engine_and_no_world():
     """They are put together on a desk, from files of other machines; and every worker's parent stays small."""
-    code = "import sys, flashrt_ros.bench.evaluate; print([m for m in ('torch', 'mujoco', 'matplotlib', 'rclpy') if m in sys.modules])"
+    heavy = ("torch", "mujoco", "matplotlib", "rclpy")
+    code = f"import sys, flashrt_ros.bench.evaluate; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 

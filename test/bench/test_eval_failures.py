@@ -36,8 +36,9 @@ GREEN = START["green"]
 RECORDS = {
     "no chunk": [record((HOME, OPEN), (HOME, OPEN), (HOME, OPEN), refused=2)],
     "wrong cube moved": [
-        record((GREEN, OPEN), (GREEN, AROUND_CUBE), ((0.30, 0.15, 0.07), AROUND_CUBE, None, {"green": (0.30, 0.15, 0.07)})),  # lifted
-        record((GREEN, OPEN), (GREEN, 0.05), ((0.34, 0.15, 0.02), 0.05, None, {"green": (0.34, 0.15, 0.02)})),  # dragged off
+        # lifted, and dragged off
+        record((GREEN, OPEN), (GREEN, AROUND_CUBE), ((0.30, 0.15, 0.07), AROUND_CUBE, None, {"green": (0.30, 0.15, 0.07)})),
+        record((GREEN, OPEN), (GREEN, 0.05), ((0.34, 0.15, 0.02), 0.05, None, {"green": (0.34, 0.15, 0.02)})),
     ],
     "another cube was pushed": [
         record((GREEN, OPEN), ((0.34, 0.15, 0.02), OPEN, None, {"green": (0.34, 0.15, 0.02)})),
@@ -61,8 +62,8 @@ RECORDS = {
     "missed the bin": [
         record(*CARRIED, ((0.57, 0.115, 0.06), AROUND_CUBE, (0.57, 0.115, 0.06)), ((0.57, 0.115, 0.06), OPEN, (0.57, 0.13, 0.02)),
                instruction=PLACE),
-        record(*CARRIED, ((0.57, -0.065, 0.05), AROUND_CUBE, (0.57, -0.065, 0.05)), ((0.57, -0.065, 0.05), OPEN, (0.57, -0.065, 0.03)),
-               instruction=PLACE),  # into the green one
+        record(*CARRIED, ((0.57, -0.065, 0.05), AROUND_CUBE, (0.57, -0.065, 0.05)),
+               ((0.57, -0.065, 0.05), OPEN, (0.57, -0.065, 0.03)), instruction=PLACE),  # into the green one
     ],
     "ran out of time": [
         record(*CARRIED, instruction=PLACE),  # on its way

@@ -50,7 +50,8 @@ def test_a_held_out_pair_comes_in_the_scene_of_its_seed(seed):
 
 def test_held_out_pairs_all_occur_and_are_a_quarter_of_what_is_drawn():
     """So ordinary evaluation scenes ask for them, too, and training must leave them out by itself."""
-    assert {(i.colour, i.bin) for i in (job(HELD_OUT_PAIRS, "place", seed).instruction for seed in range(10_000, 10_004))} == HELD_OUT
+    asked = [job(HELD_OUT_PAIRS, "place", seed).instruction for seed in range(10_000, 10_004)]
+    assert {(i.colour, i.bin) for i in asked} == HELD_OUT
     drawn = [draw_instruction("place", seed) for seed in range(10_000, 10_900)]
     assert 0.2 < sum(map(is_held_out, drawn)) / len(drawn) < 0.3
 

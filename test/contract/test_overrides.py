@@ -41,7 +41,8 @@ def test_any_key_of_the_file_can_be_set(key, value, read):
 
 def test_what_the_file_lacks_is_made():
     """A stage that is `{}` in the file can be slowed down; an absent block comes with its keys."""
-    contract = loads(TEXT, overrides={"stages.fuse.every": "2", "inputs.scene.align.strategy": "asof", "policy.allow_stale": "true"})
+    contract = loads(TEXT, overrides={
+        "stages.fuse.every": "2", "inputs.scene.align.strategy": "asof", "policy.allow_stale": "true"})
     assert {r.stage: r.every for r in contract.refresh}["fuse"] == 2
     assert contract.inputs[0].align.strategy == "asof" and contract.policy.allow_stale
 
@@ -79,8 +80,9 @@ def test_a_value_that_is_no_yaml_is_refused(value):
     assert error.key == "stages.vision.every" and "every" in str(error)
 
 
-@given(st.dictionaries(st.text("stagesvion.[]0 ", max_size=12) | st.sampled_from(["stages", "stages.vision", "outputs[0]", "limits"]),
-                       st.text("{}[]:,'\"& *!0ab\n\t", max_size=8), max_size=3))
+@given(st.dictionaries(
+    st.text("stagesvion.[]0 ", max_size=12) | st.sampled_from(["stages", "stages.vision", "outputs[0]", "limits"]),
+    st.text("{}[]:,'\"& *!0ab\n\t", max_size=8), max_size=3))
 def test_nonsense_ends_in_the_contracts_error_or_a_contract(overrides):
     """Whatever is typed on a command line, the answer is one line and no traceback."""
     try:

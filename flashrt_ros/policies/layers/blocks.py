@@ -11,6 +11,7 @@ from flashrt_ros.policies.layers.norm import AdaptiveRMSNorm, RMSNorm
 
 Rope = tuple[torch.Tensor, torch.Tensor]  # cos, sin of the tokens' positions
 KeysValues = tuple[torch.Tensor, torch.Tensor]  # each [B, S, head]
+Modulations = tuple[torch.Tensor, torch.Tensor]  # of a block's two norms, each [B, 3 width]
 
 
 class GeGLU(nn.Module):
@@ -67,13 +68,17 @@ class ExpertBlock(nn.Module):
         self.attention = MultiQueryAttention(width, heads, head)
         self.mlp = GeGLU(width, hidden)
 
-    def forward(self, x: torch.Tensor, condition: torch.Tensor, rope: Rope, prefix: KeysValues,
+    def modulations(self, condition: torch.Tensor) -> Modulations:
+        """Of both norms, for conditions [B, C]."""
+        return self.norm_1.modulation(condition), self.norm_2.modulation(condition)
+
+    def forward(self, x: torch.Tensor, modulations: Modulations, rope: Rope, prefix: KeysValues,
                 mask: torch.Tensor | None = None) -> torch.Tensor:
-        """x [B, T, width], condition [B, C], prefix: keys and values [B, S, head] -> [B, T, width].
+        """x [B, T, width], prefix: keys and values [B, S, head] -> [B, T, width].
         mask: bool [B, S + T], True where a key may be seen."""
-        normed, gate = self.norm_1(x, condition)
+        normed, gate = self.norm_1(x, modulations[0])
         keys, values = self.attention.keys_values(normed, *rope)
         keys, values = torch.cat([prefix[0], keys], dim=1), torch.cat([prefix[1], values], dim=1)
         x = x + gate * self.attention(normed, keys, values, *rope, mask)
-        normed, gate = self.norm_2(x, condition)
+        normed, gate = self.norm_2(x, modulations[1])
         return x + gate * self.mlp(normed)

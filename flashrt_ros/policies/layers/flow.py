@@ -15,10 +15,9 @@ def time_features(t: torch.Tensor, width: int) -> torch.Tensor:
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
 
 
-def integrate(velocity: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], noise: torch.Tensor, steps: int) -> torch.Tensor:
-    """The action [B, ...] from noise [B, ...] by `steps` Euler steps of velocity(x, t [B])."""
+def integrate(velocity: Callable[[torch.Tensor, int], torch.Tensor], noise: torch.Tensor, steps: int) -> torch.Tensor:
+    """The action [B, ...] from noise [B, ...] by Euler steps i = 0.. of velocity(x, i), each at t = 1 - i / steps."""
     x = noise
     for i in range(steps):
-        t = torch.full((len(x),), 1 - i / steps, device=x.device)
-        x = x - velocity(x, t) / steps
+        x = x - velocity(x, i) / steps
     return x

@@ -28,7 +28,10 @@ class RMSNorm(nn.Module):
 
 class AdaptiveRMSNorm(nn.Module):
     """RMS normalisation whose scale and shift, and the gate of the branch behind it, follow a condition (pi0.5, Physical
-    Intelligence, 2025; after adaLN-zero of DiT, Peebles and Xie, 2023). All three are zero at first."""
+    Intelligence, 2025; after adaLN-zero of DiT, Peebles and Xie, 2023). All three are zero at first.
+
+    `modulation` [B, condition] -> [B, 3 width] is called apart from the norm: for a few flow steps one call serves all.
+    """
 
     def __init__(self, width: int, condition: int) -> None:
         super().__init__()
@@ -36,7 +39,7 @@ class AdaptiveRMSNorm(nn.Module):
         nn.init.zeros_(self.modulation.weight)
         nn.init.zeros_(self.modulation.bias)
 
-    def forward(self, x: torch.Tensor, condition: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """x [B, T, D], condition [B, C] -> (normed [B, T, D], gate [B, 1, D] for the branch's residual)."""
-        scale, shift, gate = self.modulation(condition)[:, None].chunk(3, dim=-1)
+    def forward(self, x: torch.Tensor, modulation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """x [B, T, D], modulation [B, 3 D] -> (normed [B, T, D], gate [B, 1, D] for the branch's residual)."""
+        scale, shift, gate = modulation[:, None].chunk(3, dim=-1)
         return rms_normalise(x) * (1 + scale) + shift, gate
