@@ -6,6 +6,8 @@ versions and no buffers but those of the call in hand.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ from flashrt_ros.engine.plan import Call, Copies
 from flashrt_ros.policies.base import Policy
 
 BACKGROUNDS = ("synchronous", "thread")
+BACKGROUND_NICE = 10
 
 
 class Run(Protocol):
@@ -139,6 +142,8 @@ class CpuExecutor:
 
 def _work(jobs: SimpleQueue, policy: Policy, threads: int) -> None:
     torch.set_num_threads(threads)  # OpenMP keeps the count per thread
+    if sys.platform == "linux":  # where a thread has a niceness of its own: decisions come first
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICE)
     with torch.inference_mode():  # and torch this mode
         while (job := jobs.get()) is not None:
             run, call = job

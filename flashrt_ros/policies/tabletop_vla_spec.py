@@ -24,6 +24,12 @@ TOKENS = 2 * 36 + 1  # two cameras, and the joints at image time
 PREFIX = TOKENS + TEXT
 LAYERS, HEAD = 4, 64  # of the prefix's key/value cache
 
+READS = {
+    "vision": ("scene", "wrist", "joints"),
+    "prefix": ("vision_tokens", "task"),
+    "action": ("prefix_kv", "joints", "vision_age", "noise"),
+}
+
 # Shipped weights: `builtin`, and the ablation that was trained on fresh vision only.
 BUILTIN = {"builtin": "tabletop_vla.safetensors", "builtin-fresh": "tabletop_vla_fresh.safetensors"}
 
@@ -72,9 +78,9 @@ def declare(trained_stale: bool) -> PolicySpec:
             BufferSpec("chunk", (HORIZON, n), "float32", "output"),
         ),
         stages=(
-            StageSpec("vision", ("scene", "wrist", "joints"), ("vision_tokens",)),
-            StageSpec("prefix", ("vision_tokens", "task"), ("prefix_kv",)),
-            StageSpec("action", ("prefix_kv", "joints", "vision_age", "noise"), ("chunk",)),
+            StageSpec("vision", READS["vision"], ("vision_tokens",)),
+            StageSpec("prefix", READS["prefix"], ("prefix_kv",)),
+            StageSpec("action", READS["action"], ("chunk",)),
         ),
         action="action",
         chunk="chunk",

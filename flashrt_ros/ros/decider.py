@@ -129,11 +129,11 @@ class Decider:
                 if stage is not None:
                     self.stage_errors[stage] += 1
                 self.trips["stage_error"] += stage is not None
-                self._say("waiting", str(error))
+                self._conclude(epoch, "waiting", str(error))
             except Exception as error:  # a bug must not end the thread silently: the chunks cease and the node says why
                 self.refused += 1
                 self.bug = traceback.format_exc()
-                self._say("fault", f"{type(error).__name__}: {error}")
+                self._conclude(epoch, "fault", f"{type(error).__name__}: {error}")
 
     def _elapsed(self) -> int:
         return (self._now_ns() - self._start_ns) // self.pipeline.period_ns
@@ -162,7 +162,7 @@ class Decider:
             self.refusals[observation.input][observation.reason] += 1
             self.last_refusal[observation.input] = observation.detail
             self.trips["age"] += observation.reason in ("stale", "frozen")
-            return self._say("waiting", f"input '{observation.input}' is {observation.reason}: {observation.detail}")
+            return self._conclude(epoch, "waiting", f"input '{observation.input}' is {observation.reason}: {observation.detail}")
         self.last_refusal.clear()
         decision = self.engine.decide(with_noise(observation, self.pipeline, self.session.id, epoch))
         self.last = decision
@@ -177,11 +177,11 @@ class Decider:
         if decision.chunk is None:
             self.refused += 1
             self.trips["age"] += 1
-            return self._say("waiting", decision.refused)
+            return self._conclude(epoch, "waiting", decision.refused)
         if not np.isfinite(decision.chunk).all():
             self.refused += 1
             self.trips["nonfinite"] += 1
-            return self._say("waiting", f"decision {index}: the chunk holds values that are not finite; it was not published")
+            return self._conclude(epoch, "waiting", f"decision {index}: the chunk holds values that are not finite; it was not published")
         took = time.monotonic_ns() - began
         self.latency.add(took)
         if took > self.pipeline.contract.deadline_ns:
@@ -189,15 +189,21 @@ class Decider:
             if "deadline" in self.pipeline.contract.rollback.guards:
                 self.refused += 1
                 self.trips["deadline"] += 1
-                return self._say("waiting", f"the decision took {took / 1e6:.0f} ms of a deadline of "
-                                            f"{self.pipeline.contract.deadline_ms:g} ms: its chunk was dropped")
+                return self._conclude(epoch, "waiting", f"the decision took {took / 1e6:.0f} ms of a deadline of "
+                                                        f"{self.pipeline.contract.deadline_ms:g} ms: its chunk was dropped")
         seq = None if self._stopping else self.session.stamp(epoch)
         if seq is None:  # the epoch has risen while we were thinking: the player would have to refuse it
             self.refused += 1
             return None
         self.chunks += 1
         self._publish(Made(decision, observation, self.session.id, epoch, seq, base))
-        return self._say("running", "")
+        return self._conclude(epoch, "running", "")
+
+    def _conclude(self, epoch: int, state: str, reason: str) -> None:
+        """What the worker has to say of a decision, unless the epoch has risen since: then it is no longer asked."""
+        with self._turn:
+            if epoch == self.session.epoch:
+                self._say(state, reason)
 
     def _say(self, state: str, reason: str) -> None:
         if (state, reason.split(":")[0]) != (self.state, self.reason.split(":")[0]):
