@@ -20,7 +20,7 @@ _TEXT, _MAP, _NULL = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "nu
 def override(root: yaml.MappingNode, overrides: Mapping[str, str], document: Document) -> None:
     """Set dotted keys (`stages.vision.every`, `outputs[0].step_ms`) of a contract's root to values, each written as YAML.
 
-    Blocks on the way are made where there are none. What is set takes the line of what it replaces, or of the block around
+    Blocks on the way are made where there are none; null takes a key out. What is set takes the line of what it replaces, or of the block around
     it. Whether a key or a value may be there is for load to judge. Raises ContractError for a key that is no path, for one
     that leads through a value or past the end of a list, and for a value that is not YAML.
     """
@@ -59,6 +59,9 @@ def _set(node: yaml.Node, steps: list[str], value: yaml.Node, key: str, document
     if not isinstance(node, yaml.MappingNode):
         raise document.error(node, key, shown(node), f"a block that '{step}' can stand in", "set the value itself")
     for i, (name, child) in enumerate(node.value):
+        if name.value == step and not rest and value.tag == _NULL:
+            del node.value[i]
+            return node
         if name.value == step:
             node.value[i] = (name, _set(child, rest, value, key, document))
             return node
