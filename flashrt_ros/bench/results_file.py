@@ -67,10 +67,10 @@ def merge(files: Sequence[tuple[Path, list[Run], list[Row]]]) -> tuple[list[Run]
     for kind in {row.kind for _, row in merged.values()}:
         (path, first), *others = (entry for entry in merged.values() if entry[1].kind == kind)
         for other_path, other in others:
-            if other.seeds != first.seeds:
+            if not set(other.seeds) & set(first.seeds):
                 raise EvaluationError(
                     f"{other_path}: row {named(other)} has {_span(other)}, but {named(first)} of {path} has {_span(first)}: rows "
-                    "are compared scene by scene; run them with the same --seed and --episodes")
+                    "are compared scene by scene, and these share none; run them with the same --seed")
     return runs, [row for _, row in merged.values()]
 
 

@@ -113,6 +113,7 @@ def test_one_row_with_two_results_is_refused(theirs, words):
 
 
 def test_rows_of_different_scenes_are_not_put_side_by_side():
-    with pytest.raises(EvaluationError, match="b: row .*20 seeds from 10000 to 10019.*scene by scene"):
-        merge([("a", [RUN], [row()]), ("b", [RUN], [row(condition=BLACK, seeds=range(10_000, 10_020))])])
+    with pytest.raises(EvaluationError, match="b: row .*20 seeds from 20000 to 20019.*scene by scene.*share none"):
+        merge([("a", [RUN], [row()]), ("b", [RUN], [row(condition=BLACK, seeds=range(20_000, 20_020))])])
+    merge([("a", [RUN], [row()]), ("b", [RUN], [row(condition=BLACK, seeds=range(10_000, 10_005))])])  # some in common
     merge([("a", [RUN], [row()]), ("b", [RUN], [row("belt", seeds=range(10_000, 10_020))])])  # another task: nothing to pair
