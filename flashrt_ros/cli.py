@@ -78,6 +78,9 @@ def _add_eval(commands) -> None:
     what.add_argument("--expert", action="store_true", help="the scripted expert on privileged poses instead of the policy")
     what.add_argument("--latency", default="40", metavar="MS", help="from a decision to its chunk's arrival at the player (default: "
                       "40), or 'measured': as long as each decision takes here")
+    what.add_argument("--strategy", default="latest", metavar="NAME", help="what the player follows when a new chunk comes: "
+                      "'latest' (default); 'ensemble', the mean of all predictions for the same moment; or 'rtc', for a policy that "
+                      "continues its last chunk (--set policy.continues=true)")
     how = evaluate.add_argument_group("how")
     how.add_argument("--workers", type=int, default=0, metavar="W", help="processes (default: one per core)")
     how.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")

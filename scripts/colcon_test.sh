@@ -26,5 +26,5 @@ from flashrt_ros.resources import find
 for path in (flashrt_ros.__file__, flashrt_ros.msg.__file__, str(find("config/fastdds.xml"))):
     assert path.startswith(sys.argv[1]), f"{path} is not in the install space"
 PY
-"$installed/lib/flashrt_ros/flashrt" plan "$installed/share/flashrt_ros/config/color_servo.contract.yaml" >/dev/null
+"$installed/lib/flashrt_ros/flashrt" plan "$installed/share/flashrt_ros/config/tabletop_vla.contract.yaml" >/dev/null
 echo "colcon: built, installed and imported from the install space"

@@ -21,7 +21,7 @@ except ModuleNotFoundError:
 else:
     raise SystemExit("rclpy came without the ros extra")
 PY
-venv/bin/flashrt plan venv/share/flashrt_ros/config/color_servo.contract.yaml >/dev/null
+venv/bin/flashrt plan venv/share/flashrt_ros/config/tabletop_vla.contract.yaml >/dev/null
 
 install "$checkout[ros,sim]"
 venv/bin/flashrt messages

@@ -7,34 +7,38 @@ processes.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable
 
 import numpy as np
 
 from flashrt_ros import policies
+from flashrt_ros.bench.smoothness import largest_jump, rms_jerk
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Contract
 from flashrt_ros.contract.verify import verify
+from flashrt_ros.engine.continuation import Continuation
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
 from flashrt_ros.engine.noise import with_noise
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.policies.instruction import Instruction
-from flashrt_ros.policies.tabletop_arm import JOINTS
+from flashrt_ros.policies.tabletop_arm import ARM, JOINTS
 from flashrt_ros.sim import expert
 from flashrt_ros.sim.episode import Episode
-from flashrt_ros.sim.robot import MS, Robot
+from flashrt_ros.sim.robot import MS, TICK_NS, WINDOW_TICKS, Robot
 
 MEASURED = "measured"
+WAY_NS = (WINDOW_TICKS + 1) * TICK_NS  # motion that is settled when a chunk arrives: the window under way, and a tick
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One episode's outcome. told: the instruction that the policy got. refused: decisions without a chunk, chunks that
-    the player refused and trajectories that a controller rejected, together: 0 in a healthy run. decision_ms: median
-    wall-clock time of a decision on this machine; decision_p95_ms: its 95th percentile."""
+    the player refused and trajectories that a controller rejected, together: 0 in a healthy run. jerk_rad_s3, jump_rad: of
+    the commands to the arm's joints without the gripper, see smoothness.py. decision_ms: median wall-clock time of a decision
+    on this machine; decision_p95_ms: its 95th percentile."""
 
     task: str
     told: str
@@ -44,6 +48,8 @@ class Outcome:
     seconds: float
     decisions: int
     refused: int
+    jerk_rad_s3: float
+    jump_rad: float
     decision_ms: float
     decision_p95_ms: float = field(default=0.0, compare=False)
 
@@ -51,11 +57,11 @@ class Outcome:
 class ClosedLoop:
     """contract: for a policy of the built-in world. latency: ns from a decision to its chunk's arrival at the player;
     or MEASURED: as long as the decision took here. see(image) -> image: what becomes of each camera frame (the
-    black-image control). watch(episode, chunk): called at each decision. threads: torch's, on the CPU.
+    black-image control). watch(episode, chunk): called at each decision. threads: torch's, on the CPU. strategy: of the player.
     digest: the pipeline's identity, weights included."""
 
     def __init__(self, contract: Contract, latency: int | str = 40 * MS, see: Callable[[np.ndarray], np.ndarray] | None = None,
-                 device: str = "cpu", threads: int = 1) -> None:
+                 device: str = "cpu", threads: int = 1, strategy: str = "latest") -> None:
         self._contract = contract
         self._pipeline: Pipeline = verify(contract, policies.spec(contract.policy))
         policy = policies.load(contract.policy, device)
@@ -65,7 +71,7 @@ class ClosedLoop:
         self._latency, self._see = latency, see or (lambda image: image)
         self._cameras = [i.name for i in contract.inputs if i.image is not None]
         height, width = self._pipeline.input[self._cameras[0]].image.size
-        self._robot = Robot(Limits.of(JOINTS, contract.limits), (width, height))
+        self._robot = Robot(Limits.of(JOINTS, contract.limits), (width, height), strategy)
 
     def run(self, task: Instruction | str, seed: int, told: str | None = None, use_expert: bool = False,
             watch: Callable[[Episode, np.ndarray | None], None] | None = None) -> Outcome:
@@ -75,26 +81,32 @@ class ClosedLoop:
         intake = Intake(self._pipeline, check_frozen=False)  # a noiseless world repeats its frames while nothing moves
         intake.offer("task", told, None, 0)
         self._engine.reset()
+        continuation = Continuation(self._pipeline, (self._contract.deadline_ns if self._latency == MEASURED else self._latency) + WAY_NS)
         output, without_chunk, took = self._contract.outputs[0], 0, []
         while not episode.over:
             began = time.perf_counter_ns()
-            positions = expert.decide(self._robot.world) if use_expert else self._decide(episode, intake, seed)
+            positions = expert.decide(self._robot.world) if use_expert else self._decide(episode, intake, continuation, seed)
             took.append(time.perf_counter_ns() - began)
             without_chunk += positions is None
             if watch is not None:
                 watch(episode, positions)
             latency_ns = took[-1] if self._latency == MEASURED else self._latency
-            episode.act(positions, latency_ns, output.step_ns, output.offset_ns)
+            now_ns = episode.now_ns
+            given = episode.act(positions, latency_ns, output.step_ns, output.offset_ns, continuation.frozen_prefix)
+            if given is not None:
+                continuation.handed_out(replace(given, start_ns=now_ns + output.offset_ns))  # on the intake's clock
         score = episode.score()
         return Outcome(episode.instruction.text, told, seed, score.success, score.reason, episode.now_ns * 1e-9,
                        episode.decisions, without_chunk + self._robot.refused,
+                       rms_jerk([command[:len(ARM)] for command in self._robot.commands], TICK_NS * 1e-9),
+                       largest_jump([jump[:len(ARM)] for jump in self._robot.jumps]),
                        *(float(ms) for ms in np.percentile(took, (50, 95)) * 1e-6))
 
     def close(self) -> None:
         self._engine.close()
         self._robot.close()
 
-    def _decide(self, episode: Episode, intake: Intake, seed: int) -> np.ndarray | None:
+    def _decide(self, episode: Episode, intake: Intake, continuation: Continuation, seed: int) -> np.ndarray | None:
         now_ns = episode.now_ns
         for camera in self._cameras:
             intake.offer(camera, self._see(episode.frames[camera]), episode.frames_ns, episode.frames_ns)
@@ -102,6 +114,7 @@ class ClosedLoop:
         observation = intake.take(episode.index, now_ns, self._decode)
         if isinstance(observation, Refusal):
             return None
+        observation = continuation.add(observation, self._robot.cursor)
         chunk = self._engine.decide(with_noise(observation, self._pipeline, seed, epoch=1)).chunk
         return None if chunk is None else chunk.astype(np.float64)
 

@@ -24,7 +24,7 @@ from flashrt_ros.contract.load import load
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.resources import DEFAULT_CONTRACT, find
 
-NARROWEST = 120  # columns of the tables where there is no terminal
+NARROWEST = 132  # columns of the tables where there is no terminal
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -100,9 +100,13 @@ def _plan(options: argparse.Namespace) -> list[Job]:
         raise EvaluationError("--expert --controls: the expert sees no image and reads no instruction; ask for one of the two")
     paths: Sequence[Path] = options.contract or [find(DEFAULT_CONTRACT)]
     conditions = (jobs.EXPERT,) if options.expert else jobs.CONTROLS if options.controls else (jobs.POLICY,)
-    chosen = jobs.settings(paths, jobs.sweep(options.set), conditions, jobs.latency_of(options.latency), options.device)
+    chosen = jobs.settings(paths, jobs.sweep(options.set), conditions, jobs.latency_of(options.latency), options.device,
+                           jobs.strategy_of(options.strategy))
     kinds, seeds = jobs.kinds_of(options.tasks), jobs.seeds_of(options.seed, options.episodes, options.training_seeds)
     for setting, path in chosen:  # a mistake in any of them is told before anything runs
         contract = load(path, dict(setting.overrides))
+        if setting.strategy == "rtc" and not contract.policy.continues:
+            raise EvaluationError(f"--strategy rtc: policy.continues is false in {path}, and a policy that plans anew continues "
+                                  "nothing; add --set policy.continues=true")
         verify(contract, policies.spec(contract.policy))
     return jobs.plan(chosen, kinds, seeds, options.threads)

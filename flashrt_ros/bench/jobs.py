@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Iterable, Sequence
 
+from flashrt_ros.chunk.splice import STRATEGIES
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.policies.instruction import HELD_OUT, KINDS, Instruction
 from flashrt_ros.policies.tabletop_cell import COLOURS
@@ -26,13 +27,15 @@ class EvaluationError(FlashRTError):
 @dataclass(frozen=True)
 class Setting:
     """What is held fixed over a row. contract: its name; overrides: (dotted key, YAML text) pairs on top of the file.
-    condition: one of CONTROLS or EXPERT. latency: ms from a decision to its chunk's arrival, or MEASURED."""
+    condition: one of CONTROLS or EXPERT. latency: ms from a decision to its chunk's arrival, or MEASURED. strategy: one of
+    chunk.splice.STRATEGIES."""
 
     contract: str
     overrides: tuple[tuple[str, str], ...] = ()
     condition: str = POLICY
     latency: float | str = 40.0
     device: str = "cpu"
+    strategy: str = "latest"
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,13 @@ def _split(text: str) -> list[str]:
 
 
 def settings(paths: Sequence[Path], overrides: Sequence[tuple[tuple[str, str], ...]], conditions: Sequence[str],
-             latency: float | str, device: str) -> list[tuple[Setting, Path]]:
+             latency: float | str, device: str, strategy: str = "latest") -> list[tuple[Setting, Path]]:
     """Every contract with every combination of overrides under every condition, the conditions varying fastest."""
     names = [contract_name(path) for path in paths]
     if twice := {name for name in names if names.count(name) > 1}:
         raise EvaluationError(f"two contracts are called {', '.join(sorted(twice))}: rows bear the name of the file; copy or "
                               "rename one, or give it once and vary a key with --set")
-    return [(Setting(name, chosen, condition, latency, device), path) for name, path in zip(names, paths)
+    return [(Setting(name, chosen, condition, latency, device, strategy), path) for name, path in zip(names, paths)
             for chosen in overrides for condition in conditions]
 
 
@@ -138,6 +141,13 @@ def latency_of(text: str) -> float | str:
         raise EvaluationError(f"--latency {text}: give milliseconds from 0 to 10000, or '{MEASURED}' for what each decision "
                               "takes here")
     return value
+
+
+def strategy_of(text: str) -> str:
+    """One of chunk.splice.STRATEGIES."""
+    if text not in STRATEGIES:
+        raise EvaluationError(f"--strategy {text}: allowed: {', '.join(STRATEGIES)}")
+    return text
 
 
 def plan(chosen: Sequence[tuple[Setting, Path]], kinds: Sequence[str], seeds: Iterable[int], threads: int = 1) -> list[Job]:

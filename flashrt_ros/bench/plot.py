@@ -112,7 +112,8 @@ def _powers_of_two(values: Sequence[str]) -> bool:
 def _name(line: Line, lines: Sequence[Line], keys: Sequence[str], conditions: bool = False) -> str:
     """What tells a row from the others, but for its kind and the keys that are not in `keys`."""
     setting, settings = line.row.setting, [other.row.setting for other in lines]
-    traits = [(lambda s: s.contract), (lambda s: label(s, keys)), (lambda s: s.condition), latency, (lambda s: s.device)]
+    traits = [(lambda s: s.contract), (lambda s: label(s, keys)), (lambda s: s.condition), latency, (lambda s: s.strategy),
+              (lambda s: s.device)]
     telling = [trait(setting) for trait in traits if len({trait(s) for s in settings}) > 1]
     return ", ".join(filter(None, telling)) or (setting.condition if conditions else "")
 

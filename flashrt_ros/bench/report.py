@@ -37,12 +37,13 @@ def success_table(lines: Sequence[Line]) -> Table:
     keys = varying(lines)
     named = {
         "contract": [s.contract for s in settings], "condition": [s.condition for s in settings],
-        "latency": [latency(s) for s in settings], "device": [s.device for s in settings],
+        "latency": [latency(s) for s in settings], "strategy": [s.strategy for s in settings],
+        "device": [s.device for s in settings],
     }
     fixed = {name: values[0] for name, values in named.items() if len(set(values)) == 1}
     constant = label(settings[0], [key for key, _ in settings[0].overrides if key not in keys])
-    latency_ = fixed.get("latency") and f"latency {fixed['latency']}"
-    title = ", ".join(filter(None, [fixed.get("contract"), constant, fixed.get("condition"), latency_, fixed.get("device")]))
+    worded = [f"{name} {fixed[name]}" for name in ("latency", "strategy") if name in fixed]
+    title = ", ".join(filter(None, [fixed.get("contract"), constant, fixed.get("condition"), *worded, fixed.get("device")]))
     columns = {name: values for name, values in named.items() if name not in fixed}
     columns |= {short(key): [dict(s.overrides).get(key, "-") for s in settings] for key in keys}
     compared = any(line.baseline for line in lines)
@@ -51,7 +52,7 @@ def success_table(lines: Sequence[Line]) -> Table:
     for name in ("task", *columns):  # what is read first stays whole; a swept key breaks at its dots
         table.add_column(name.replace(".", ".\n"), no_wrap=name in ("task", "condition"), overflow="fold")
     difference = ["difference\nin points"] if compared else []
-    for name in ("success", "95 %\n(Wilson)", *difference, "median\ns", "decision\nms", "refused"):
+    for name in ("success", "95 %\n(Wilson)", *difference, "median\ns", "decision\nms", "jerk\nrad/s³", "jump\nrad", "refused"):
         table.add_column(name, justify="right", no_wrap=True)
     for i, line in enumerate(lines):
         low, high = line.interval
@@ -59,7 +60,8 @@ def success_table(lines: Sequence[Line]) -> Table:
             line.row.task, *(values[i] for values in columns.values()), f"{line.successes}/{line.n}",
             f"{100 * low:.1f}–{100 * high:.1f}",
             *([_difference(line)] if compared else []), "-" if line.median_s is None else f"{line.median_s:.1f}",
-            f"{line.decision_ms:.1f}", str(line.refused),
+            f"{line.decision_ms:.1f}", "-" if line.jerk_rad_s3 is None else f"{line.jerk_rad_s3:.1f}",
+            "-" if line.jump_rad is None else f"{line.jump_rad:.3f}", str(line.refused),
             end_section=i + 1 < len(lines) and lines[i + 1].row.kind != line.row.kind)
     return table
 

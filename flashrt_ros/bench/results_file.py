@@ -79,7 +79,8 @@ def named(row: Row) -> str:
     setting = row.setting
     latency = f"{setting.latency:g} ms" if isinstance(setting.latency, float) else setting.latency
     values = [f"{key}={value}" for key, value in setting.overrides]
-    return f"({', '.join([setting.contract, *values, setting.condition, row.task, f'latency {latency}', setting.device])})"
+    player = f"latency {latency}", f"strategy {setting.strategy}"
+    return f"({', '.join([setting.contract, *values, setting.condition, row.task, *player, setting.device])})"
 
 
 def _joined(path: Path, ours: Row, theirs: Row, their_path: Path) -> Row:
@@ -105,6 +106,7 @@ def _plain(line: Line) -> dict:
         "baseline": baseline and named(baseline), "paired": line.paired if baseline else None, "difference_points": line.difference,
         "difference_95_points": line.difference_interval, "median_s": line.median_s,
         "decision_ms": {"median": line.decision_ms, "p95": line.decision_p95_ms}, "refused": line.refused,
+        "jerk_rad_s3": line.jerk_rad_s3, "jump_rad": line.jump_rad,
         "causes": dict(line.causes), "episodes": [] if row.part else [asdict(e) for e in row.episodes],
     }
 
@@ -114,7 +116,8 @@ def _row(data: dict) -> Row:
         raise ValueError("a row without episodes")
     latency = data["latency"]
     setting = Setting(data["contract"], tuple(data["overrides"].items()), data["condition"],
-                      latency if isinstance(latency, str) else float(latency), data["device"])
+                      latency if isinstance(latency, str) else float(latency), data["device"],
+                      data.get("strategy", "latest"))  # files of versions that knew no other
     episodes = tuple(Result(**episode) for episode in data["episodes"])
     return Row(setting, data["task"], data["digest"], episodes, runs=tuple(data["runs"]))
 

@@ -19,8 +19,9 @@ OTHER_PAIRS = "other pairs"
 @dataclass(frozen=True)
 class Result:
     """One episode, as it stands in a results file. task: the instruction that is scored; told: the one that the policy got.
-    cause: why it failed, one of failures.CAUSES, None after success. seconds: simulated. refused, decision_ms: see Outcome;
-    how long decisions took plays no part in equality."""
+    cause: why it failed, one of failures.CAUSES, None after success. seconds: simulated. refused, decision_ms, jerk_rad_s3,
+    jump_rad: see Outcome; the last two are None in files of versions that did not measure them. How long decisions took and
+    how smooth the motion was plays no part in equality."""
 
     kind: str
     seed: int
@@ -34,6 +35,8 @@ class Result:
     refused: int
     decision_ms: float = field(compare=False)
     decision_p95_ms: float = field(compare=False)
+    jerk_rad_s3: float | None = field(default=None, compare=False)
+    jump_rad: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Row:
 class Line:
     """A row's figures. baseline: the row that it is compared with; difference to it in success and the 95 % interval of
     that, in percentage points. paired: on the scenes that both have. median_s: of the successes. decision_ms,
-    decision_p95_ms: an episode's median and 95th percentile, of the median episode. causes: of the failures, most first."""
+    decision_p95_ms: an episode's median and 95th percentile, of the median episode; jerk_rad_s3, jump_rad: likewise, None if not
+    measured. causes: of the failures, most first."""
 
     row: Row
     successes: int
@@ -69,6 +73,8 @@ class Line:
     median_s: float | None
     decision_ms: float
     decision_p95_ms: float
+    jerk_rad_s3: float | None
+    jump_rad: float | None
     refused: int
     causes: tuple[tuple[str, int], ...]
     baseline: Row | None = None
@@ -109,6 +115,8 @@ def _line(row: Row, baseline: Row | None) -> Line:
         median_s=_median(e.seconds for e in done) if done else None,
         decision_ms=_median(e.decision_ms for e in row.episodes),
         decision_p95_ms=_median(e.decision_p95_ms for e in row.episodes),
+        jerk_rad_s3=_median_of_known(e.jerk_rad_s3 for e in row.episodes),
+        jump_rad=_median_of_known(e.jump_rad for e in row.episodes),
         refused=sum(e.refused for e in row.episodes),
         causes=tuple(Counter(e.cause for e in row.episodes if not e.success).most_common()),
     )
@@ -126,3 +134,8 @@ def _compared(line: Line, baseline: Row) -> Line:
 
 def _median(values: Iterable[float]) -> float:
     return float(np.median(list(values)))
+
+
+def _median_of_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _median(known) if known else None

@@ -32,7 +32,7 @@ class Runner:
         why = None if outcome.success else cause(recorder.finish())
         result = Result(job.kind, job.seed, outcome.task, outcome.told, outcome.success, why, outcome.reason,
                         round(outcome.seconds, 3), outcome.decisions, outcome.refused, round(outcome.decision_ms, 3),
-                        round(outcome.decision_p95_ms, 3))
+                        round(outcome.decision_p95_ms, 3), round(outcome.jerk_rad_s3, 3), round(outcome.jump_rad, 6))
         if self._failures is not None:
             path = strip_path(self._failures, job)
             if outcome.success:
@@ -53,7 +53,8 @@ class Runner:
             self.close()
             latency = closed_loop.MEASURED if setting.latency == MEASURED else round(setting.latency * 1e6)
             self._loop = ClosedLoop(load(job.path, dict(setting.overrides)), latency,
-                                    np.zeros_like if setting.condition == BLACK else None, setting.device, job.threads)
+                                    np.zeros_like if setting.condition == BLACK else None, setting.device, job.threads,
+                                    setting.strategy)
             self._made = key
         return self._loop
 

@@ -34,6 +34,7 @@ class Chunk:
     minus the time of the decision.
 
     Order among chunks is (session, epoch, seq, attempt). `base` is where the player was when the observation was taken.
+    frozen_prefix: so many leading steps were taken over from the chunk before (real-time chunking).
     Raises ChunkError at construction when shapes or steps make no sense; values may be non-finite (guards judge those).
     """
 
@@ -48,6 +49,7 @@ class Chunk:
     attempt: int = 0
     offset_ns: int = 0
     base: Cursor = field(default_factory=Cursor)
+    frozen_prefix: int = 0
 
     def __post_init__(self) -> None:
         p = self.positions
@@ -63,6 +65,9 @@ class Chunk:
                              "64 bits")
         if self.velocities is not None and self.velocities.shape != p.shape:
             raise ChunkError(f"chunk {self.order}: velocities have shape {self.velocities.shape}, positions {p.shape}")
+        if not 0 <= self.frozen_prefix <= self.horizon:
+            raise ChunkError(f"chunk {self.order}: frozen_prefix is {self.frozen_prefix}; it must be from 0 to its "
+                             f"{self.horizon} steps")
 
     @property
     def order(self) -> tuple[int, int, int, int]:

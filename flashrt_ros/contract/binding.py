@@ -153,7 +153,7 @@ def check_outputs(contract: Contract, spec: PolicySpec) -> None:
 def check_limits(contract: Contract, spec: PolicySpec) -> None:
     """Limits name known joints; each driven joint has position and velocity limits. Raises ContractError."""
     limits = contract.limits
-    for what in ("position", "velocity", "acceleration", "jerk"):
+    for what in ("position", "velocity", "acceleration", "jerk", "tracking_error"):
         table = getattr(limits, what)
         for joint in table:
             if joint not in spec.joints:

@@ -20,15 +20,21 @@ def digest(contract: Contract, spec: PolicySpec, weights_digest: str) -> str:
     canonical = {
         "contract": {
             **_plain(contract),
+            "policy": _said(contract.policy, {"continues": False}),
+            "limits": _said(contract.limits, {"tracking_error": {}}),
             "inputs": {i.name: _plain(i) for i in contract.inputs},
             "refresh": {r.stage: {**_plain(r), "on_change": sorted(r.on_change)} for r in contract.refresh},
         },
-        # Without ages the declaration is digested as it was before there were any.
-        "spec": {k: v for k, v in _plain(spec).items() if k != "ages" or spec.ages},
+        "spec": _said(spec, {"ages": [], "plan": None}),
         "weights": weights_digest,
     }
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(value: object, later: Mapping[str, object]) -> dict[str, object]:
+    """The record without those of its fields that came later and say nothing: it keeps the digest that it had before."""
+    return {k: v for k, v in _plain(value).items() if k not in later or v != later[k]}
 
 
 def _plain(value: object) -> object:

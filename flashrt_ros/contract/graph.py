@@ -30,6 +30,7 @@ def ordered(contract: Contract, spec: PolicySpec) -> tuple[StageSpec, ...]:
     _check_needed(fault, spec, writer)
     _check_ends(fault, spec, writer)
     _check_ages(fault, spec, order)
+    _check_plan(fault, spec)
     return order
 
 
@@ -241,6 +242,25 @@ def _check_ages(fault: _Fault, spec: PolicySpec, order: tuple[StageSpec, ...]) -
                 f"one of {listed(stamped)}",
                 "name one of these",
             )
+
+
+def _check_plan(fault: _Fault, spec: PolicySpec) -> None:
+    if spec.plan is None:
+        return
+    chunk = spec.by_name[spec.chunk]
+    taken = {spec.noise, *dict(spec.ages)}
+    for name, shape, what in zip(spec.plan, (chunk.shape, chunk.shape[:1]), ("rows", "firmness")):
+        buffer = spec.by_name.get(name)
+        found = None if buffer is None else (buffer.kind, buffer.timeless, buffer.dtype, buffer.shape)
+        if found != ("input", True, "float32", shape) or name in taken or spec.plan[0] == spec.plan[1]:
+            raise fault(
+                f"the plan's {what} '{name}' are declared as {found}",
+                f"a timeless input buffer of their own, float32 {list(shape)}",
+                "declare it so",
+            )
+        if others := [s.name for s in spec.stages if name in s.reads and s.name != spec.action]:
+            raise fault(f"stage '{others[0]}' reads the plan's {what} '{name}'", f"only the action '{spec.action}' continues a plan",
+                        "let the action read it")
 
 
 def _stamped_before_action(spec: PolicySpec, order: tuple[StageSpec, ...]) -> list[str]:

@@ -47,6 +47,7 @@ _VELOCITY = dict(low=1e-4, high=50.0, unit="rad/s or m/s")
 _ACCELERATION = dict(low=1e-4, high=5e3, unit="rad/s^2 or m/s^2")
 _JERK = dict(low=1e-4, high=1e6, unit="rad/s^3 or m/s^3")
 _JUMP = dict(low=1e-4, high=3.2, unit="rad or m")
+_TRACKING = dict(low=1e-4, high=3.2, unit="rad or m")
 
 
 def load(source: str | Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Contract:
@@ -114,12 +115,13 @@ def loads(text: str, source: str = "<text>", overrides: Mapping[str, str] = Mapp
 
 
 def _policy(root: Block) -> PolicyChoice:
-    block = root.block("policy", ("type", "checkpoint", "precision", "allow_stale"), required=True)
+    block = root.block("policy", ("type", "checkpoint", "precision", "allow_stale", "continues"), required=True)
     return PolicyChoice(
         type=block.text("type", pattern=_NAME, meaning="the name of a policy"),
         checkpoint=block.text("checkpoint", "builtin", pattern=".+", meaning="'builtin' or a path"),
         precision=block.text("precision", "fp32", choices=("fp32", "bf16", "fp16")),
         allow_stale=block.flag("allow_stale", False),
+        continues=block.flag("continues", False),
     )
 
 
@@ -242,7 +244,8 @@ def _outputs(root: Block) -> tuple[Output, ...]:
 
 
 def _limits(root: Block, joints: tuple[str, ...]) -> Limits:
-    block = root.block("limits", ("position", "velocity", "acceleration", "jerk", "boundary_jump"), required=True)
+    keys = ("position", "velocity", "acceleration", "jerk", "boundary_jump", "tracking_error")
+    block = root.block("limits", keys, required=True)
     ranges = block.block("position", None)
     position = {}
     for joint in ranges.nodes if ranges else ():
@@ -258,6 +261,7 @@ def _limits(root: Block, joints: tuple[str, ...]) -> Limits:
         acceleration=MappingProxyType(block.number_each("acceleration", joints, **_ACCELERATION)),
         jerk=MappingProxyType(block.number_each("jerk", joints, **_JERK)),
         boundary_jump=block.number("boundary_jump", None, **_JUMP),
+        tracking_error=MappingProxyType(block.number_each("tracking_error", joints, **_TRACKING)),
     )
 
 

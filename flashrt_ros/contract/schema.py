@@ -94,13 +94,14 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Per joint, SI units (rad or m, and their rates). boundary_jump: the largest allowed step between what was
-    planned and what a new chunk says for the same time."""
+    planned and what a new chunk says for the same time. tracking_error: how far a joint may be from its command."""
 
     position: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
     velocity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     acceleration: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     jerk: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     boundary_jump: float | None = None
+    tracking_error: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,14 @@ class Rollback:
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
     """type: a name in policies/; checkpoint: `builtin` or a path; allow_stale: run a policy that was not trained for
-    stale vision below 1:1 all the same (a published warning)."""
+    stale vision below 1:1 all the same (a published warning). continues: the action continues what the player is about
+    to do, instead of planning anew (real-time chunking)."""
 
     type: str
     checkpoint: str = "builtin"
     precision: str = "fp32"
     allow_stale: bool = False
+    continues: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,10 @@ class PolicySpec:
     ages: pairs (buffer, source). Right before each run of the action, the engine fills `buffer`, a timeless float32 [1]
     that only the action reads, with the age of `source` in s: now minus its stamp, as the action finds it (negative for
     a stamp ahead of now). source: an input that ages, or what a stage before the action computes from one.
+    plan: the timeless inputs (rows [H, N], firmness [H]), float32, that the caller fills at each decision with what the
+    player is going to do in the chunk's own time (rad or m), and how firmly the chunk is to keep to each row: 1 for what
+    will have been executed before the chunk can be entered, 0 for what is free or unknown. Only the action reads them.
+    None: the policy does not continue a plan.
     trained_stale: the policy was trained (or built) to act on vision older than its action; without it, verify
     refuses to refresh any stage less often than the action.
     """
@@ -79,6 +83,7 @@ class PolicySpec:
     joints: tuple[str, ...]
     noise: str | None = None
     ages: tuple[tuple[str, str], ...] = ()
+    plan: tuple[str, str] | None = None
     trained_stale: bool = False
 
     @property
@@ -87,5 +92,5 @@ class PolicySpec:
 
     @property
     def engine_filled(self) -> frozenset[str]:
-        """The inputs that no message fills and that are new at each decision: the noise and the ages."""
-        return frozenset(({self.noise} - {None}) | dict(self.ages).keys())
+        """The inputs that no message fills and that are new at each decision: noise, ages and plan."""
+        return frozenset(({self.noise} - {None}) | dict(self.ages).keys() | set(self.plan or ()))

@@ -1,4 +1,4 @@
-"""What a verified pipeline will do, as tables: rates, plans, ages, and what outlives a boundary.
+"""What a verified pipeline will do, as tables: rates, plans, ages, what outlives a boundary, and the joints' limits.
 
 Owns the words and numbers that `flashrt plan` prints; `grids` gives rows for any renderer, `text` plain columns. Pure
 Python; imports nothing of the package outside contract/.
@@ -25,7 +25,7 @@ class Grid:
 
 def grids(pipeline: Pipeline) -> tuple[Grid, ...]:
     """The tables, in the order in which they are best read; what the engine fills, and warnings, only if there are any."""
-    tables = [_stages(pipeline), _plans(pipeline), _ages(pipeline), _live(pipeline)]
+    tables = [_stages(pipeline), _plans(pipeline), _ages(pipeline), _live(pipeline), _limits(pipeline)]
     if pipeline.spec.engine_filled:
         tables.append(_filled(pipeline))
     if pipeline.warnings:
@@ -74,8 +74,10 @@ def rate(pipeline: Pipeline, stage: Stage) -> str:
 
 def filling(pipeline: Pipeline, buffer: str) -> str:
     """What the engine fills an input with, in words."""
-    source = dict(pipeline.spec.ages).get(buffer)
-    return "new noise" if source is None else f"age of {source} in s"
+    spec = pipeline.spec
+    if buffer in (spec.plan or ()):
+        return "the player's plan" if buffer == spec.plan[0] else "how firm the plan is"
+    return "new noise" if buffer == spec.noise else f"age of {dict(spec.ages)[buffer]} in s"
 
 
 def path_words(path: Path, arrow: str = " > ") -> str:
@@ -152,6 +154,17 @@ def _live(pipeline: Pipeline) -> Grid:
         for b in (pipeline.buffers[name] for name in (*held.buffers, *held.inputs))
     )
     return Grid("Live at a decision boundary", ("buffer", "kind", "holds", "bytes"), rows)
+
+
+def _limits(pipeline: Pipeline) -> Grid:
+    """jerk is left out: nothing keeps to it yet."""
+    limits, rows = pipeline.contract.limits, []
+    for joint in pipeline.spec.joints:
+        lower, upper = limits.position[joint]
+        others = (limits.velocity, limits.acceleration, limits.tracking_error)
+        rows.append((joint, f"{lower:g} to {upper:g}", *(f"{o[joint]:g}" if joint in o else "-" for o in others)))
+    header = ("joint", "position", "velocity", "acceleration", "tracking error")
+    return Grid("Limits (rad or m, per s, per s^2)", header, tuple(rows))
 
 
 def _filled(pipeline: Pipeline) -> Grid:

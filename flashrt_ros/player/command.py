@@ -16,7 +16,10 @@ class State(str, Enum):
     HOLDING = "holding"  # at rest, ready for a chunk
     PLAYING = "playing"
     STOPPING = "stopping"  # a limited stop is under way; a chunk may end it
-    FAULT = "fault"  # two sessions are alive: stops, holds and refuses until one has been silent for the expiry
+    FAULT = "fault"  # two speak at once, in chunks or to the controller: stops, holds and refuses until one is gone
+    ESTOP = "estop"  # stops and then holds, until the reset
+    TAKEN_OVER = "taken_over"  # at rest; a person has the arm, and no command is meant for it
+    APPROACHING = "approaching"  # plays a chunk that is far from the arm, slowly until it gets there
 
 
 class Point(NamedTuple):

@@ -10,7 +10,7 @@ its position limit is only ever followed by another such state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Protocol
 
 import numpy as np
@@ -33,21 +33,26 @@ class JointLimits(Protocol):
     position: Mapping[str, tuple[float, float]]
     velocity: Mapping[str, float]
     acceleration: Mapping[str, float]
+    tracking_error: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """lower, upper, velocity, acceleration: float64 [N] for `names`, in rad or m, per s, per s^2; read-only. Raises
-    LimitsError naming the joint and the value."""
+    """lower, upper, velocity, acceleration: float64 [N] for `names`, in rad or m, per s, per s^2; read-only.
+    tracking_error: likewise, how far a joint may be from its command; infinite, or None for all joints: any distance.
+    Raises LimitsError naming the joint and the value."""
 
     names: tuple[str, ...]
     lower: np.ndarray
     upper: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
+    tracking_error: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for label in ("lower", "upper", "velocity", "acceleration"):
+        if self.tracking_error is None:
+            object.__setattr__(self, "tracking_error", np.full(len(self.names), np.inf))
+        for label in ("lower", "upper", "velocity", "acceleration", "tracking_error"):
             values = np.array(getattr(self, label), dtype=np.float64)
             if values.shape != (len(self.names),):
                 raise LimitsError(f"limits: {label} has shape {values.shape}; expected [{len(self.names)}] for "
@@ -62,6 +67,8 @@ class Limits:
                 value = getattr(self, label)[i]
                 if not 0 < value < np.inf:
                     raise LimitsError(f"limits of joint '{name}': {label} is {value}; it must be positive and finite")
+            if not self.tracking_error[i] > 0:
+                raise LimitsError(f"limits of joint '{name}': tracking_error is {self.tracking_error[i]}; it must be positive")
 
     @classmethod
     def of(cls, names: tuple[str, ...], limits: JointLimits) -> Limits:
@@ -72,7 +79,12 @@ class Limits:
         bounds = np.array([limits.position.get(name, (-FAR, FAR)) for name in names], dtype=np.float64).reshape(-1, 2)
         velocity = np.array([limits.velocity[name] for name in names], dtype=np.float64)
         acceleration = [limits.acceleration.get(name, v / FULL_SPEED_S) for name, v in zip(names, velocity)]
-        return cls(tuple(names), bounds[:, 0], bounds[:, 1], velocity, np.array(acceleration))
+        tracking = np.array([limits.tracking_error.get(name, np.inf) for name in names])
+        return cls(tuple(names), bounds[:, 0], bounds[:, 1], velocity, np.array(acceleration), tracking)
+
+    def slower(self, share: float) -> Limits:
+        """The same with this share of the velocity limits."""
+        return replace(self, velocity=share * self.velocity)
 
     def clamp_step(self, position: np.ndarray, velocity: np.ndarray, desired_position: np.ndarray,
                    desired_velocity: np.ndarray, dt: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,80 +1,56 @@
 """The player: chunks in, one safe command per control tick out. The state machine and the cursor.
 
-Owns when a chunk is entered and left. Must not import ROS, torch or the contract; time is an argument. numpy only.
+Owns when a chunk is entered and left, and what forbids it. Must not import ROS, torch or the contract; time is an
+argument. numpy only.
 
 Time. Commands lie on a grid of tick_ns that begins at activation, and a call of `tick` is one step of it, however late
 its timer fired. If the timer falls two or more steps behind, those steps are caught up with and count as consumed,
 because the controller has executed them from the last window. If it runs more than a step ahead, the last command is
 repeated. So a command's time stays within one tick of now_ns, and the cursor counts what the arm did.
+
+Runs. The player id names a run: it begins at activation, and anew from the measured pose when the last hold (e-stop,
+take-over, foreign publisher, tracking error) ends. From the first hold on a chunk plays only if its base says that it was
+decided in the present run; that needs no clock, and no word from the policy.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.chunk.sample import sample
-from flashrt_ros.errors import FlashRTError
+from flashrt_ros.chunk.splice import strategy
 from flashrt_ros.player.blend import Blend
 from flashrt_ros.player.command import Command, Point, State
 from flashrt_ros.player.conform import conform
+from flashrt_ros.player.holds import CAUSES, LATCHED, Holds
 from flashrt_ros.player.limits import FAR, Limits
+from flashrt_ros.player.memory import Memory
+from flashrt_ros.player.parameters import PlayerError, PlayerParameters
 from flashrt_ros.player.plan import Plan, Row
 from flashrt_ros.player.sessions import Sessions
+from flashrt_ros.player.tracking import Tracking
 from flashrt_ros.player.verdict import Accepted, Reason, Refused
 
-
-class PlayerError(FlashRTError):
-    """The player was configured or used in a way that cannot work."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerParameters:
-    """All in ms but clamp_tolerance. Raises PlayerError.
-
-    expiry: a chunk plays no longer than this after its step 0; a session that was silent for longer may be succeeded.
-    blend: the shortest time in which the difference to a new chunk fades.
-    window: how far a window follows the chunk before it stops.
-    lead: a window keeps to the one before for so long, whatever happens. No less than its way to the controller and two
-        of the controller's periods, else each change of plan is a small jump there; 0, by which the next command
-        changes at once, is for a controller that gets one command at a time.
-    clock_back: a clock that goes back further has jumped.
-    clamp_tolerance: rad or m by which a target may exceed a position limit before its clamping is counted.
-    """
-
-    expiry_ms: float = 500.0
-    blend_ms: float = 150.0
-    window_ms: float = 300.0
-    lead_ms: float = 20.0
-    clock_back_ms: float = 50.0
-    clamp_tolerance: float = 1e-3
-
-    def __post_init__(self) -> None:
-        for name in ("expiry_ms", "blend_ms", "window_ms", "clock_back_ms"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise PlayerError(f"player parameter {name} is {getattr(self, name)}; it must be positive and finite")
-        if not 0 <= self.clamp_tolerance < np.inf:
-            raise PlayerError(f"player parameter clamp_tolerance is {self.clamp_tolerance}; it must be 0 or more")
-        if not 0 <= self.lead_ms <= self.window_ms:
-            raise PlayerError(f"player parameter lead_ms is {self.lead_ms}; it must be from 0 to window_ms, "
-                              f"{self.window_ms}")
+LAST_ID = 2**32 - 1
 
 
 class Player:
     """Joints `names` (rad or m), one tick per tick_ns. Not thread-safe. Every now_ns must come from the same clock.
 
-    `counters` counts by cause: each Reason's value; `clamped` targets; `late_ticks` that were caught up with;
-    `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
-    sessions), `clock_back`, `stalled` (no tick for longer than a window). Methods raise PlayerError when called while
-    idle.
+    `counters` counts by cause: each Reason's value; `clamped` targets; `frozen_ignored`: chunks with a frozen prefix that
+    did not continue the plan, or under another strategy than rtc; `late_ticks` that were caught up with; `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
+    sessions), `clock_back`, `stalled` (no tick for longer than a window), and the holds: `emergency_stop`, `take_over`,
+    `contended` (a foreign publisher), `tracking_error`; and `gave_way`: after one, commands went to where the arm was.
+    Methods raise PlayerError when called while idle, but those that begin or end a hold. holds: those to begin with; kept
+    by a caller, an e-stop outlives the player.
     """
 
     def __init__(self, names: tuple[str, ...], limits: Limits, tick_ns: int,
-                 parameters: PlayerParameters = PlayerParameters()) -> None:
+                 parameters: PlayerParameters = PlayerParameters(), holds: Holds | None = None) -> None:
         if tuple(names) != limits.names:
             raise PlayerError(f"the player's joints are {tuple(names)}, the limits' {limits.names}; they must be the "
                               f"same, in the same order")
@@ -82,20 +58,30 @@ class Player:
             raise PlayerError(f"tick_ns is {tick_ns}; it must be positive")
         self.names, self.limits, self.tick_ns, self.parameters = limits.names, limits, int(tick_ns), parameters
         self.counters: Counter[str] = Counter()
+        self.holds = Holds() if holds is None else holds
+        self._slow = limits.slower(parameters.approach_speed)
+        self._tracking = Tracking(limits, round(parameters.tracking_ms * 1e6))
         self._dt = self.tick_ns * 1e-9
         self._expiry_ns, self._window_ns = round(parameters.expiry_ms * 1e6), round(parameters.window_ms * 1e6)
         # In rows from the present: what comes between two ticks concerns windows from the next tick on, hence the 1.
         self._lead = 1 + -(-round(parameters.lead_ms * 1e6) // self.tick_ns) if parameters.lead_ms else 0
+        # An e-stop's window need not wait for its turn: of the one before, only what is executed meanwhile is kept.
+        self._urgent_lead = min(self._lead, 2)
         self._window_ticks = max(1, self._lead, self._window_ns // self.tick_ns)
         self._plan: Plan | None = None  # None: idle
         self._chunk: Chunk | None = None  # None: nothing is played
+        decay = {"decay": parameters.ensemble_decay} if parameters.strategy == "ensemble" else {}
+        self._memory = Memory(strategy(parameters.strategy, **decay))
 
     def activate(self, now_ns: int, measured_position: np.ndarray, player_id: int | None = None) -> None:
-        """Hold the measured pose [N]. Takes a new player id (random unless given, never 0); nothing earlier counts."""
+        """Hold the measured pose [N]. Takes a new player id (random unless given, never 0); nothing earlier counts, but
+        an e-stop or a take-over."""
         if player_id == 0:
             raise PlayerError("player id 0 means that no player was heard; give another, or none")
         self._hold(measured_position)
-        self.player_id = secrets.randbelow(2**32 - 1) + 1 if player_id is None else player_id
+        self._measured: np.ndarray | None = measured_position
+        self.holds.remove(*(reason for reason in CAUSES if reason not in LATCHED))
+        self.player_id = secrets.randbelow(LAST_ID) + 1 if player_id is None else player_id
         self._sessions = Sessions(self._expiry_ns)
         self._faulted = False
         self._consumed = 0  # ticks for which a chunk was played
@@ -111,6 +97,30 @@ class Player:
         """Drop the chunk, begin a limited stop lead_ms from now and count `cause`. The next good chunk resumes."""
         self._require_active()
         self._stop(cause, self._lead)
+
+    def estop(self, cause: str, now_ns: int) -> None:
+        """Stop at once, within the acceleration limits, and refuse every chunk until estop_reset. Also while idle: then an
+        activation finds it latched."""
+        self._begin_hold(Reason.ESTOP, f"e-stop: {cause}", now_ns)
+
+    def estop_reset(self) -> None:
+        """End the e-stop, if there is one. PlayerError while the arm is still moving."""
+        self._end_hold(Reason.ESTOP)
+
+    def take_over(self, now_ns: int) -> None:
+        """A person has the arm: stop within the limits, and refuse every chunk until give_back. Also while idle."""
+        self._begin_hold(Reason.TAKEN_OVER, "a person has taken over", now_ns)
+
+    def give_back(self) -> None:
+        """End the take-over, if there is one. PlayerError while the arm is still moving."""
+        self._end_hold(Reason.TAKEN_OVER)
+
+    def contended(self, by: str, now_ns: int) -> None:
+        """by: who else commands the controller; the arm stops and holds. Empty: nobody (any more)."""
+        if by:
+            self._begin_hold(Reason.FOREIGN_PUBLISHER, by, now_ns)
+        elif self._plan is not None and self.at_rest:
+            self._end_hold(Reason.FOREIGN_PUBLISHER)
 
     def hold_at(self, measured_position: np.ndarray) -> None:
         """Hold this pose [N] instead of the present command: the arm was moved while at rest. PlayerError if it is not
@@ -139,12 +149,16 @@ class Player:
         return verdict
 
     def tick(self, now_ns: int, measured_position: np.ndarray | None = None) -> Command:
-        """Advance by one control tick. measured_position [N] is only compared with the command before."""
+        """Advance by one control tick. measured_position [N] is compared with the command that the arm has had until now,
+        and a new run begins from it; None: unknown."""
         self._require_active()
+        self._follow_clock(now_ns)
+        self._measured = measured_position
         error = None
         if measured_position is not None:
-            error = float(np.max(np.abs(measured_position - self._plan.row(self._row)[0])))
-        self._follow_clock(now_ns)
+            missed = np.abs(measured_position - self._plan.row(self._row)[0])
+            error = float(np.max(missed))
+            self._watch(now_ns, missed)
         if now_ns >= self._time_ns:
             self._advance(1)
         self._faulted = self._sessions.in_conflict(now_ns)
@@ -170,11 +184,21 @@ class Player:
     def state(self) -> State:
         if self._plan is None:
             return State.IDLE
-        if self._faulted:
+        if Reason.ESTOP in self.holds:
+            return State.ESTOP
+        if Reason.TAKEN_OVER in self.holds and self.at_rest:
+            return State.TAKEN_OVER
+        if self._faulted or Reason.FOREIGN_PUBLISHER in self.holds:
             return State.FAULT
         if self._chunk is not None:
-            return State.PLAYING
-        return State.HOLDING if self._plan.at_rest(self._row) else State.STOPPING
+            return State.APPROACHING if self._approaching else State.PLAYING
+        return State.HOLDING if self.at_rest else State.STOPPING
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing will move until another chunk is taken."""
+        self._require_active()
+        return self._plan.at_rest(self._row)
 
     @property
     def cursor(self) -> Cursor:
@@ -190,6 +214,18 @@ class Player:
         if self._plan is None:
             return Refused(Reason.IDLE, "the player is not active")
         self._follow_clock(now_ns)
+        refused = self._order(chunk, now_ns)  # also while held: who speaks is alive
+        if (held := self.holds.first) is not None:
+            return Refused(held, f"chunk {chunk.order}: {self.holds.said(held)}")
+        if refused is not None:
+            return refused
+        if self.holds.fenced and chunk.base.player != self.player_id:
+            return Refused(Reason.OLD_RUN, f"chunk {chunk.order}: its base is of the run {chunk.base.player} of the player; "
+                                           f"this is run {self.player_id}, and what was decided before it never plays")
+        fit = conform(chunk, self.limits, self.parameters.clamp_tolerance)
+        return fit if isinstance(fit, Refused) else self._enter(*fit)
+
+    def _order(self, chunk: Chunk, now_ns: int) -> Refused | None:
         age_ns = now_ns - chunk.start_ns
         if abs(age_ns) > self._expiry_ns:  # before the sessions hear of it: a packet that late proves nobody alive
             return Refused(Reason.EXPIRED if age_ns > 0 else Reason.FUTURE,
@@ -200,19 +236,19 @@ class Player:
                 self._faulted = True
                 self.stop("conflict")
             return Refused(reason, f"chunk {chunk.order}: {reason.value}; {self._sessions.describe()}")
-        fit = conform(chunk, self.limits, self.parameters.clamp_tolerance)
-        return fit if isinstance(fit, Refused) else self._enter(*fit)
+        return None
 
     def _enter(self, chunk: Chunk, clamped: int) -> Accepted | Refused:
-        base = chunk.base
+        base, played_ns = chunk.base, self._consumed * self.tick_ns
+        # start_ns: of its step 0, in played time.
         if base.player == self.player_id and base.session != 0:
             if base.tick > self._consumed:
                 return Refused(Reason.BAD_BASE, f"chunk {chunk.order}: its base is tick {base.tick} of this player, "
                                                 f"which has played {self._consumed}")
-            since_decision_ns = (self._consumed - base.tick) * self.tick_ns - base.lag_ns
-            entry_ns = max(0, since_decision_ns - chunk.offset_ns)
+            start_ns = base.tick * self.tick_ns + base.lag_ns + chunk.offset_ns
         else:
-            entry_ns = max(0, self._time_ns - chunk.start_ns)
+            start_ns = played_ns + chunk.start_ns - self._time_ns
+        entry_ns = max(0, played_ns - start_ns)
         steps_left = ((chunk.horizon - 1) * chunk.step_ns - entry_ns) // self.tick_ns
         life_left = (chunk.start_ns + self._expiry_ns - self._time_ns) // self.tick_ns
         ticks = min(steps_left, life_left)
@@ -221,20 +257,86 @@ class Player:
                            f"chunk {chunk.order}: entered at step {entry_ns / chunk.step_ns:.1f} of {chunk.horizon} it "
                            f"has {steps_left} ticks left, and {life_left} to its expiry; it needs more than the "
                            f"{self._lead} whose motion is fixed (lead_ms)")
-        present, fixed = self._fixed(self._lead)
+        if self._chunk is None:
+            self._memory.clear()
+        sent, chunk = chunk, self._memory.splice(chunk, start_ns, played_ns)
+        # A frozen prefix that is left continues the plan: until its end the motion stays as it was planned.
+        frozen = ((chunk.frozen_prefix - 1) * chunk.step_ns - entry_ns) // self.tick_ns
+        lead = max(self._lead, min(frozen, ticks - 1, self._plan.follows - self._row))
+        present, fixed = self._fixed(lead)
         position, velocity = fixed[-1]
-        elapsed_ns = np.arange(ticks - self._lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row
-        said = sample(chunk, chunk.start_ns + entry_ns + self._lead * self.tick_ns + elapsed_ns)
+        elapsed_ns = np.arange(ticks - lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row
+        said = sample(chunk, chunk.start_ns + entry_ns + lead * self.tick_ns + elapsed_ns)
         blend = Blend.within(self.limits, position - said.position[0], velocity - said.velocity[0],
                              self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(elapsed_ns[1:] * 1e-9)
         reference = said.position[1:] + offset, said.velocity[1:] + rate
-        self._follow(Plan(self.limits, self._dt, fixed, reference), present, chunk, entry_ns,
+        limits = self._slow if self._is_far(chunk, entry_ns, position) else self.limits
+        self._follow(Plan(limits, self._dt, fixed, reference), present, chunk, entry_ns,
                      "ran_out" if steps_left <= life_left else "chunk_expired")
         self._faulted = False
         self.counters["session_changes"] += self._sessions.accept(chunk.order)
         self.counters["clamped"] += clamped
-        return Accepted(entry_ns / chunk.step_ns, clamped)
+        self.counters["frozen_ignored"] += chunk.frozen_prefix < sent.frozen_prefix
+        self._memory.keep(sent, start_ns, (entry_ns + ticks * self.tick_ns) // chunk.step_ns + 1)
+        return Accepted(entry_ns / chunk.step_ns, clamped, said.position[0] - position)
+
+    def _is_far(self, chunk: Chunk, entry_ns: int, position: np.ndarray) -> bool:
+        """Whether a chunk must be approached from this position [N]. Once one need not, none must, until the next run."""
+        if self._approaching:
+            behind = chunk.positions[:entry_ns // chunk.step_ns + 2]
+            self._approaching = np.abs(behind - position).max(axis=1).min() > self.parameters.start_distance
+        return self._approaching
+
+    def _watch(self, now_ns: int, missed: np.ndarray) -> None:
+        """Hold when a joint is off its command [N] for too long. Then go to where the arm is, and when it is there begin a
+        new run; holding it elsewhere would push against whatever is in its way."""
+        near = self._tracking.look(now_ns, missed)
+        if Reason.ESTOP in self.holds or Reason.TAKEN_OVER in self.holds:
+            self._tracking.forget()
+        elif Reason.TRACKING not in self.holds:
+            if self._tracking.lost:
+                self._begin_hold(Reason.TRACKING, self._tracking.describe(missed), now_ns)
+        elif not self.at_rest:
+            self._tracking.forget()
+        elif near:
+            self._end_hold(Reason.TRACKING)
+        elif self._tracking.lost and np.isfinite(self._measured).all():
+            self._go_to(self._measured)
+
+    def _begin_hold(self, reason: Reason, said: str, now_ns: int) -> None:
+        if not self.holds.add(reason, said):
+            return
+        if reason in LATCHED:
+            self.holds.remove(Reason.TRACKING)  # what ends them begins a run from the measured pose as well
+        if self._plan is None:
+            self.counters[CAUSES[reason]] += 1
+            return
+        self._follow_clock(now_ns)
+        self._stop(CAUSES[reason], self._urgent_lead if reason is Reason.ESTOP else self._lead)
+
+    def _end_hold(self, reason: Reason) -> None:
+        if reason not in self.holds:
+            return
+        if self._plan is not None:
+            if not self.at_rest:
+                raise PlayerError(f"{self.holds.said(reason)}; the arm is still coming to rest: try again when it is")
+            if len(self.holds) == 1:
+                self._begin_run()
+        self.holds.remove(reason)
+
+    def _begin_run(self) -> None:
+        self._hold(self._plan.row(self._row)[0] if self._measured is None else self._measured)
+        self.player_id = self.player_id % LAST_ID + 1
+
+    def _go_to(self, position: np.ndarray) -> None:
+        """Move the resting arm there [N], at the speed of an approach."""
+        present, fixed = self._fixed(self._lead)
+        start, target = fixed[-1][0], np.clip(position, self.limits.lower, self.limits.upper)
+        blend = Blend.within(self._slow, start - target, np.zeros(len(self.names)), self.parameters.blend_ms * 1e-3)
+        offset, rate = blend.at(np.arange(1, int(blend.duration_s / self._dt) + 2) * self._dt)
+        self._follow(Plan(self._slow, self._dt, fixed, (target + offset, rate)), present)
+        self.counters["gave_way"] += 1
 
     def _fixed(self, lead: int) -> tuple[int, list[Row]]:
         """The rows that no change of plan may touch: the one before the present (for windows that begin there), the
@@ -248,6 +350,8 @@ class Player:
             raise PlayerError(f"measured position is {position}; expected {len(self.names)} finite values for "
                               f"{', '.join(self.names)}")
         self._follow(Plan(self.limits, self._dt, [(position, np.zeros(len(self.names)))]), 0)
+        self._approaching = True
+        self._tracking.forget()
 
     def _follow(self, plan: Plan, present: int, chunk: Chunk | None = None, entry_ns: int = 0, end: str = "") -> None:
         """From now on this plan, of which row `present` is the present, entry_ns into the chunk."""
@@ -266,6 +370,7 @@ class Player:
         if jumped:
             self._time_ns = now_ns
             self._sessions.rebase(now_ns)
+            self._tracking.forget()
             self.stop("clock_back")
             return
         late = (now_ns - self._time_ns) // self.tick_ns - 1
@@ -274,7 +379,7 @@ class Player:
             # The last window followed the plan for so many ticks and then stopped; so did the arm.
             followed = min(late, self._window_ticks)
             self._advance(followed)
-            if late > followed and self._chunk is not None:
+            if late > followed and self._row < self._plan.follows:
                 self._stop("stalled", lead=0)
             self._advance(late - followed)
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 
 class Reason(str, Enum):
     """Why a chunk was refused; the values name counters."""
 
     IDLE = "idle"  # the player is not active
+    ESTOP = "estop"  # an e-stop is latched
+    TAKEN_OVER = "taken_over"  # a person has the arm
+    FOREIGN_PUBLISHER = "foreign_publisher"  # somebody else commands the same controller
+    TRACKING = "tracking"  # the arm does not follow its commands
+    OLD_RUN = "old_run"  # its base is not of the run that began when the last of these four ended
     EXPIRED = "expired"  # its step 0 lies further back than the expiry
     FUTURE = "future"  # its step 0 lies further ahead than the expiry
     NO_SESSION = "no_session"  # session 0 means none
@@ -25,13 +32,15 @@ class Reason(str, Enum):
     HORIZON = "horizon"  # at the point of entry no step is left to play
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Accepted:
     """entry_step: the step at which the chunk is entered. clamped: targets beyond a position limit by more than the
-    tolerance, moved to the limit."""
+    tolerance, moved to the limit. jump: how far the chunk is from what had been planned for the moment at which it takes
+    over, float64 [N], in rad or m."""
 
     entry_step: float
     clamped: int
+    jump: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)

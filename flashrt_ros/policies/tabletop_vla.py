@@ -18,7 +18,6 @@ from flashrt_ros.policies import PolicyChoiceError, tabletop_vla_spec
 from flashrt_ros.policies.base import Policy, TaskError
 from flashrt_ros.policies.instruction import InstructionError
 from flashrt_ros.policies.tabletop_vla_net import TabletopVLA
-from flashrt_ros.policies.tabletop_vla_spec import READS
 from flashrt_ros.policies.tabletop_vla_words import encode
 
 
@@ -30,14 +29,18 @@ class TabletopVLAPolicy(Policy):
     def __init__(self, choice: PolicyChoice, device: str = "cpu") -> None:
         self.spec = tabletop_vla_spec.spec(choice)
         path = tabletop_vla_spec.weights_file(choice)
+        self._reads = {stage.name: stage.reads for stage in self.spec.stages}
         self._stages = _stages(load_net(path).to(device))
-        if torch.device(device).type == "cpu":
-            self._stages = {name: _traced(stage, self.spec, name) for name, stage in self._stages.items()}
+        for name in self._stages:
+            if name == self.spec.action and self.spec.plan:
+                self._stages[name] = _with_gradients(self._stages[name])
+            elif torch.device(device).type == "cpu":
+                self._stages[name] = _traced(self._stages[name], self.spec, self._reads[name])
         self._digest = sha256(path.read_bytes()).hexdigest()
 
     def run(self, stage: str, reads: Mapping[str, torch.Tensor], writes: Mapping[str, torch.Tensor]) -> None:
         (out,) = writes.values()
-        out.copy_(self._stages[stage](*(reads[name] for name in READS[stage])))
+        out.copy_(self._stages[stage](*(reads[name] for name in self._reads[stage])))
 
     def encode_text(self, text: str) -> np.ndarray:
         """int32 [8], see tabletop_vla_words. Raises TaskError for a text that is no instruction."""
@@ -51,7 +54,7 @@ class TabletopVLAPolicy(Policy):
 
 
 def _stages(net: TabletopVLA) -> dict[str, Callable[..., torch.Tensor]]:
-    """The stages over tensors without a batch axis, in the order of READS."""
+    """The stages over tensors without a batch axis, in the order in which the declaration reads them."""
 
     def vision(scene: torch.Tensor, wrist: torch.Tensor, joints: torch.Tensor) -> torch.Tensor:
         seen = net.features(torch.stack([scene, wrist]))
@@ -60,14 +63,24 @@ def _stages(net: TabletopVLA) -> dict[str, Callable[..., torch.Tensor]]:
     def prefix(tokens: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
         return net.prefix(tokens[None], words[None])[0][0]
 
-    def action(prefix_kv: torch.Tensor, joints: torch.Tensor, age: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        return net.chunk(prefix_kv[None], joints[None], age[None], noise[None])[0]
+    def action(*given: torch.Tensor) -> torch.Tensor:
+        return net.chunk(*(tensor[None] for tensor in given))[0]
 
     return {"vision": vision, "prefix": prefix, "action": action}
 
 
-def _traced(stage: Callable[..., torch.Tensor], spec: PolicySpec, name: str) -> Callable[..., torch.Tensor]:
-    examples = tuple(torch.zeros(spec.by_name[b].shape, dtype=getattr(torch, spec.by_name[b].dtype)) for b in READS[name])
+def _with_gradients(stage: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """For the guided action: inference tensors take no part in gradients, so it gets copies. A trace would hold none."""
+
+    def run(*given: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode(False), torch.no_grad():
+            return stage(*(tensor.clone() for tensor in given))
+
+    return run
+
+
+def _traced(stage: Callable[..., torch.Tensor], spec: PolicySpec, reads: tuple[str, ...]) -> Callable[..., torch.Tensor]:
+    examples = tuple(torch.zeros(spec.by_name[b].shape, dtype=getattr(torch, spec.by_name[b].dtype)) for b in reads)
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # shapes are fixed here, which is what the tracer warns about
         return torch.jit.trace(stage, examples, check_trace=False)
@@ -80,9 +93,12 @@ def load(choice: PolicyChoice, device: str = "cpu") -> TabletopVLAPolicy:
 
 def load_net(path: Path) -> TabletopVLA:
     """The network in float32, in evaluation mode. Raises PolicyChoiceError for weights that do not fit it."""
-    net = TabletopVLA()
-    try:
-        net.load_state_dict({name: tensor.float() for name, tensor in load_file(path).items()})
-    except RuntimeError as error:
-        raise PolicyChoiceError(f"policy.checkpoint {path} does not fit tabletop_vla: {str(error).splitlines()[1].strip()}") from error
+    net, found = TabletopVLA(), load_file(path)
+    wanted = net.state_dict()
+    for name in sorted(wanted.keys() | found.keys()):
+        shape, fits = (tuple(tensors[name].shape) if name in tensors else "absent" for tensors in (found, wanted))
+        if shape != fits:
+            raise PolicyChoiceError(f"policy.checkpoint {path} does not fit tabletop_vla: tensor {name} is {shape}, and should be {fits}; "
+                                    "give weights that `flashrt train tabletop_vla` of this version wrote")
+    net.load_state_dict({name: tensor.float() for name, tensor in found.items()})
     return net.eval().requires_grad_(False)

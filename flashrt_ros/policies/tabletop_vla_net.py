@@ -13,6 +13,7 @@ from torch.nn.functional import silu
 from flashrt_ros.policies.layers.attention import rope_table
 from flashrt_ros.policies.layers.blocks import ExpertBlock, Modulations, PrefixBlock, ViTBlock
 from flashrt_ros.policies.layers.flow import integrate, time_features
+from flashrt_ros.policies.layers.guidance import integrate_guided
 from flashrt_ros.policies.layers.norm import AdaptiveRMSNorm
 from flashrt_ros.policies.tabletop_arm import HOME, JOINTS
 from flashrt_ros.policies.tabletop_vla_spec import HEAD, HORIZON, LAYERS, PREFIX, TOKENS
@@ -129,8 +130,10 @@ class TabletopVLA(nn.Module):
         """Present joints [B, 7] and the vision's age [B, 1] (s) -> [B, 192]."""
         return self.state(torch.cat([self.normed_joints(joints), age / AGE_SCALE_S], dim=-1))
 
-    def chunk(self, prefix_kv: torch.Tensor, joints: torch.Tensor, age: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        """Joint targets [B, 32, 7] from a cache, present joints [B, 7], the vision's age [B, 1] (s) and noise [B, 32, 7]."""
+    def chunk(self, prefix_kv: torch.Tensor, joints: torch.Tensor, age: torch.Tensor, noise: torch.Tensor,
+              plan: torch.Tensor | None = None, firmness: torch.Tensor | None = None) -> torch.Tensor:
+        """Joint targets [B, 32, 7] from a cache, present joints [B, 7], the vision's age [B, 1] (s) and noise [B, 32, 7];
+        continuing a plan [B, 32, 7] as far as firmness [B, 32] says, if one is given."""
         state, batch = self.encode_state(joints, age), len(joints)
         t = (1 - torch.arange(EULER_STEPS, device=joints.device) / EULER_STEPS).repeat_interleave(batch)
         all_steps = self.modulations(t, state.repeat(EULER_STEPS, 1))
@@ -139,7 +142,10 @@ class TabletopVLA(nn.Module):
             here = slice(i * batch, (i + 1) * batch)
             return self.velocity(x, [(a[here], b[here]) for a, b in all_steps], state, prefix_kv)
 
-        action = integrate(velocity, noise, EULER_STEPS)
+        if plan is None:
+            action = integrate(velocity, noise, EULER_STEPS)
+        else:
+            action = integrate_guided(velocity, noise, EULER_STEPS, (plan - joints[:, None]) / self.action_scale, firmness)
         return joints[:, None] + action.float() * self.action_scale
 
     def normed_joints(self, joints: torch.Tensor) -> torch.Tensor:

@@ -24,12 +24,6 @@ TOKENS = 2 * 36 + 1  # two cameras, and the joints at image time
 PREFIX = TOKENS + TEXT
 LAYERS, HEAD = 4, 64  # of the prefix's key/value cache
 
-READS = {
-    "vision": ("scene", "wrist", "joints"),
-    "prefix": ("vision_tokens", "task"),
-    "action": ("prefix_kv", "joints", "vision_age", "noise"),
-}
-
 # Shipped weights: `builtin`, and the ablation that was trained on fresh vision only.
 BUILTIN = {"builtin": "tabletop_vla.safetensors", "builtin-fresh": "tabletop_vla_fresh.safetensors"}
 
@@ -59,11 +53,15 @@ def spec(choice: PolicyChoice) -> PolicySpec:
     if facts.get("policy") != "tabletop_vla":
         raise PolicyChoiceError(f"policy.checkpoint {path}: its metadata says policy {facts.get('policy')!r}, not 'tabletop_vla'; "
                                 "give weights that `flashrt train tabletop_vla` wrote")
-    return declare(trained_stale=facts.get("trained_stale") == "true")
+    return declare(facts.get("trained_stale") == "true", choice.continues)
 
 
-def declare(trained_stale: bool) -> PolicySpec:
+def declare(trained_stale: bool, continues: bool = False) -> PolicySpec:
+    """continues: with the action's variant that is guided by what the player is about to do."""
     n = len(JOINTS)
+    plan = (BufferSpec("planned", (HORIZON, n), "float32", "input", timeless=True),
+            BufferSpec("firmness", (HORIZON,), "float32", "input", timeless=True)) if continues else ()
+    planned = tuple(buffer.name for buffer in plan)
     return PolicySpec(
         type="tabletop_vla",
         buffers=(
@@ -73,19 +71,21 @@ def declare(trained_stale: bool) -> PolicySpec:
             BufferSpec("task", (TEXT,), "int32", "input", timeless=True),
             BufferSpec("noise", (HORIZON, n), "float32", "input", timeless=True),
             BufferSpec("vision_age", (1,), "float32", "input", timeless=True),
+            *plan,
             BufferSpec("vision_tokens", (TOKENS, 256), "float32", "derived"),
             BufferSpec("prefix_kv", (LAYERS, 2, PREFIX, HEAD), "float32", "derived"),
             BufferSpec("chunk", (HORIZON, n), "float32", "output"),
         ),
         stages=(
-            StageSpec("vision", READS["vision"], ("vision_tokens",)),
-            StageSpec("prefix", READS["prefix"], ("prefix_kv",)),
-            StageSpec("action", READS["action"], ("chunk",)),
+            StageSpec("vision", ("scene", "wrist", "joints"), ("vision_tokens",)),
+            StageSpec("prefix", ("vision_tokens", "task"), ("prefix_kv",)),
+            StageSpec("action", ("prefix_kv", "joints", "vision_age", "noise") + planned, ("chunk",)),
         ),
         action="action",
         chunk="chunk",
         joints=JOINTS,
         noise="noise",
         ages=(("vision_age", "prefix_kv"),),
+        plan=planned or None,
         trained_stale=trained_stale,
     )

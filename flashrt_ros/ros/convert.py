@@ -33,7 +33,8 @@ def chunk_message(chunk: Chunk) -> ActionChunk:
         session=chunk.session, epoch=chunk.epoch, seq=chunk.seq, attempt=chunk.attempt,
         base_player=chunk.base.player, base_tick=chunk.base.tick, base_session=chunk.base.session,
         base_epoch=chunk.base.epoch, base_seq=chunk.base.seq, base_step=float(chunk.base.step),
-        base_lag=to_duration(chunk.base.lag_ns), decision_stamp=to_time(chunk.start_ns - chunk.offset_ns))
+        base_lag=to_duration(chunk.base.lag_ns), decision_stamp=to_time(chunk.start_ns - chunk.offset_ns),
+        frozen_prefix=chunk.frozen_prefix)
     message.header.stamp = to_time(chunk.start_ns)
     message.position = chunk.positions.ravel().tolist()
     if chunk.velocities is not None:
@@ -58,7 +59,7 @@ def chunk_from_message(message: ActionChunk) -> Chunk:
     return Chunk(names=tuple(message.names), positions=positions, start_ns=start_ns,
                  offset_ns=start_ns - to_ns(message.decision_stamp),
                  step_ns=to_ns(message.step_dt), velocities=velocities, session=message.session, epoch=message.epoch,
-                 seq=message.seq, attempt=message.attempt, base=base)
+                 seq=message.seq, attempt=message.attempt, base=base, frozen_prefix=message.frozen_prefix)
 
 
 def trajectory_message(names, points) -> JointTrajectory:

@@ -15,8 +15,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from flashrt_ros.chunk.chunk import Cursor
+from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.contract.pipeline import Pipeline
+from flashrt_ros.engine.continuation import Continuation
 from flashrt_ros.engine.decision import Decision
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
@@ -26,17 +27,17 @@ from flashrt_ros.errors import FlashRTError
 from flashrt_ros.ros.latency import Latencies
 from flashrt_ros.ros.session import Session
 
+# From the deadline on, a chunk is still on its way to the player, whose controller holds a window of so much motion.
+WAY_NS = 60_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A chunk that may be published: the decision, what it saw, its place in the order, the player's place then."""
+    """A chunk that may be published, the decision that it is of, and what that saw."""
 
+    chunk: Chunk
     decision: Decision
     observation: Observation
-    session: int
-    epoch: int
-    seq: int
-    base: Cursor
 
 
 class Decider:
@@ -59,6 +60,7 @@ class Decider:
         self.last: Decision | None = None
         self.bug = ""  # traceback of the last exception that is none of ours
         self._texts = [i.name for i in pipeline.contract.inputs if pipeline.buffers[i.name].timeless]
+        self._continuation = Continuation(pipeline, pipeline.contract.deadline_ns + WAY_NS)
         self._turn = threading.Condition()
         self._stopping = self._reset_asked = False
         self._index = -1
@@ -164,6 +166,7 @@ class Decider:
             self.trips["age"] += observation.reason in ("stale", "frozen")
             return self._conclude(epoch, "waiting", f"input '{observation.input}' is {observation.reason}: {observation.detail}")
         self.last_refusal.clear()
+        observation = self._continuation.add(observation, base)
         decision = self.engine.decide(with_noise(observation, self.pipeline, self.session.id, epoch))
         self.last = decision
         for run in decision.runs:
@@ -196,7 +199,12 @@ class Decider:
             self.refused += 1
             return None
         self.chunks += 1
-        self._publish(Made(decision, observation, self.session.id, epoch, seq, base))
+        output = self.pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
+        chunk = Chunk(self.pipeline.spec.joints, decision.chunk.astype(np.float64), now_ns + output.offset_ns, output.step_ns,
+                      session=self.session.id, epoch=epoch, seq=seq, offset_ns=output.offset_ns, base=base,
+                      frozen_prefix=self._continuation.frozen_prefix)
+        self._continuation.handed_out(chunk)
+        self._publish(Made(chunk, decision, observation))
         return self._conclude(epoch, "running", "")
 
     def _conclude(self, epoch: int, state: str, reason: str) -> None:

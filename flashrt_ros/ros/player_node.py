@@ -17,6 +17,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from flashrt_ros.chunk.chunk import ChunkError
+from flashrt_ros.chunk.splice import STRATEGIES
 from flashrt_ros.contract.load import load
 from flashrt_ros.contract.schema import Contract, Output
 from flashrt_ros.errors import FlashRTError
@@ -54,7 +55,10 @@ class PlayerNode(ManagedNode):
             name: self.declare_parameter(name, getattr(defaults, name), read_only(text)).value for name, text in {
                 "expiry_ms": "A chunk plays no longer than this after its step 0",
                 "blend_ms": "Shortest time in which the difference to a new chunk fades",
-                "window_ms": "How far a trajectory window follows the chunk before it stops"}.items()}
+                "window_ms": "How far a trajectory window follows the chunk before it stops",
+                "strategy": f"What is followed when a new chunk comes: {', '.join(STRATEGIES)}",
+                "ensemble_decay": "Of the strategy ensemble: above 0 the oldest prediction counts most, below 0 the newest",
+            }.items()}
         self._player: Player | None = None
         self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
         self._interfaces: list = []

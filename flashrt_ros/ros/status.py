@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from flashrt_ros.chunk.chunk import Chunk
 from flashrt_ros.engine.decision import Decision
 from flashrt_ros.msg import ActionChunk, InputStatus, PipelineStatus, StageStatus
 from flashrt_ros.ros.convert import chunk_message, to_duration, to_time
@@ -19,10 +16,7 @@ STATES = {"running": PipelineStatus.RUNNING, "waiting": PipelineStatus.WAITING, 
 def action_chunk(made: Made, decider: Decider, contract_digest: str) -> ActionChunk:
     """The message for a chunk that was made."""
     pipeline, decision = decider.pipeline, made.decision
-    output = pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
-    chunk = Chunk(names=pipeline.spec.joints, positions=decision.chunk.astype(np.float64), step_ns=output.step_ns,
-                  start_ns=decision.now_ns + output.offset_ns, offset_ns=output.offset_ns, session=made.session, epoch=made.epoch, seq=made.seq, base=made.base)
-    message = chunk_message(chunk)
+    message = chunk_message(made.chunk)
     message.decision = decision.index
     message.contract_digest = contract_digest
     crcs = {status.name: status.crc for status in decider.intake.status(decision.now_ns)}

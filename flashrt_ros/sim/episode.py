@@ -9,6 +9,7 @@ from typing import Callable
 
 import numpy as np
 
+from flashrt_ros.chunk.chunk import Chunk
 from flashrt_ros.policies.instruction import Instruction
 from flashrt_ros.policies.tabletop_arm import CAMERAS
 from flashrt_ros.sim.robot import MS, Robot
@@ -51,21 +52,25 @@ class Episode:
     def score(self) -> Score:
         return self.robot.world.score()
 
-    def act(self, positions: np.ndarray | None, latency_ns: int = 40 * MS, step_ns: int = 20 * MS, offset_ns: int = 0) -> None:
+    def act(self, positions: np.ndarray | None, latency_ns: int = 40 * MS, step_ns: int = 20 * MS, offset_ns: int = 0,
+            frozen_prefix: int = 0) -> Chunk | None:
         """Play a chunk [H, 7] (None: there is none) that reaches the player latency_ns after this decision, and go on to
-        the next decision."""
+        the next decision. Returns what the player was given."""
         decided_ns, base = self.now_ns, self.robot.cursor
         self.decisions += 1
         self.index += max(1, -(-latency_ns // self._period_ns))
         due_ns = self.index * self._period_ns
+        given: list[Chunk] = []
         events: list[tuple[int, Callable[[], None]]] = [(due_ns - self._lead_ns, self._look)]
         if positions is not None:
-            events.append((decided_ns + latency_ns, lambda: self.robot.offer(positions, decided_ns, base, step_ns, offset_ns)))
+            events.append((decided_ns + latency_ns, lambda: given.append(
+                self.robot.offer(positions, decided_ns, base, step_ns, offset_ns, frozen_prefix))))
         for at_ns, event in sorted(events, key=lambda e: e[0]):
             self.robot.advance(at_ns)
             event()
         self.robot.advance(due_ns)
         self._stand()
+        return given[0] if given else None
 
     def _look(self) -> None:
         self.frames_ns = self.now_ns

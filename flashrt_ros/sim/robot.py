@@ -24,11 +24,13 @@ ARM_LIMITS = Limits(JOINTS, LOWER, UPPER, MAX_VELOCITY, MAX_ACCELERATION)
 
 
 class Robot:
-    """limits: what the player keeps to. size: (width, height) of camera images. refused: since the reset, chunks that
-    the player refused and windows that a controller rejected; 0 in a healthy run. Times are simulated ns since the
-    reset."""
+    """limits: what the player keeps to. size: (width, height) of camera images. strategy: of the player, a name in
+    chunk/splice.py. Since the reset: refused: chunks that the player refused and windows that a controller rejected, 0 in a
+    healthy run; commands: the position [7] of every tick; jumps: [7] of every chunk that took over from another, see
+    Accepted. Times are simulated ns since the reset."""
 
-    def __init__(self, limits: Limits = ARM_LIMITS, size: tuple[int, int] = (96, 96)) -> None:
+    def __init__(self, limits: Limits = ARM_LIMITS, size: tuple[int, int] = (96, 96), strategy: str = "latest") -> None:
+        self._parameters = PlayerParameters(lead_ms=WINDOW_TICKS * TICK_NS / MS, strategy=strategy)
         self.world = World(size)
         self._limits = limits
         self.reset("pick", 0)
@@ -39,8 +41,10 @@ class Robot:
         self._start_ns = self.world.time_ns
         position, _ = self.world.joints()
         self.refused = 0
+        self.commands: list[np.ndarray] = []
+        self.jumps: list[np.ndarray] = []
         self._seq = 0
-        self._player = Player(JOINTS, self._limits, TICK_NS, PlayerParameters(lead_ms=WINDOW_TICKS * TICK_NS / MS))
+        self._player = Player(JOINTS, self._limits, TICK_NS, self._parameters)
         self._player.activate(self._start_ns, position, player_id=1)
         self._controllers = {}
         for name, columns in GROUPS.items():
@@ -60,12 +64,20 @@ class Robot:
         at_ns, cursor = next(c for c in reversed(self._cursors) if c[0] <= now_ns)
         return replace(cursor, lag_ns=now_ns - at_ns)
 
-    def offer(self, positions: np.ndarray, decided_ns: int, base: Cursor, step_ns: int = 20 * MS, offset_ns: int = 0) -> None:
-        """Hand a chunk [H, 7] to the player. decided_ns, base: `elapsed_ns` and `cursor` at its decision."""
+    def offer(self, positions: np.ndarray, decided_ns: int, base: Cursor, step_ns: int = 20 * MS, offset_ns: int = 0,
+              frozen_prefix: int = 0) -> Chunk:
+        """Hand a chunk [H, 7] to the player; returns it as the player saw it. decided_ns, base: `elapsed_ns` and `cursor` at
+        its decision."""
         self._seq += 1
         chunk = Chunk(JOINTS, positions, self._start_ns + decided_ns + offset_ns, step_ns, session=1, epoch=1,
-                      seq=self._seq, offset_ns=offset_ns, base=base)
-        self.refused += isinstance(self._player.offer(chunk, self.world.time_ns), Refused)
+                      seq=self._seq, offset_ns=offset_ns, base=base, frozen_prefix=frozen_prefix)
+        playing = self._player.cursor.session != 0
+        verdict = self._player.offer(chunk, self.world.time_ns)
+        if isinstance(verdict, Refused):
+            self.refused += 1
+        elif playing:
+            self.jumps.append(verdict.jump)
+        return chunk
 
     def advance(self, until_ns: int) -> None:
         """Run control updates until at least `until_ns`."""
@@ -75,6 +87,7 @@ class Robot:
             position, velocity = world.joints()
             if elapsed_ns % TICK_NS == 0:
                 command = self._player.tick(now_ns, position)
+                self.commands.append(command.position)
                 self._cursors = [self._cursors[-1], (command.time_ns, command.cursor)]
                 if elapsed_ns // TICK_NS % WINDOW_TICKS == 0:
                     self._send_window(now_ns)

@@ -12,17 +12,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 
 from flashrt_ros.errors import FlashRTError
 
 PART_BYTES = 16 * 2**20
 VERSION = 1
-WEIGHTS = "tabletop_vla"  # name of the policy's file
+WEIGHTS = "tabletop_vla.safetensors"  # the policy's file
+PARAMETERS = ("parameters_0.safetensors", "parameters_1.safetensors")
+SECOND = "second.safetensors"
+PROGRESS = "progress.json"
 
 
 class CheckpointError(FlashRTError):
-    """A leg's files are missing, foreign, or of another training."""
+    """A leg's files are missing, foreign, of another training, or cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -39,32 +43,48 @@ class Progress:
 
 def save_leg(folder: Path, progress: Progress, parameters: dict[str, torch.Tensor], average: dict[str, torch.Tensor],
              second: dict[str, torch.Tensor], facts: dict[str, str]) -> None:
-    """Write a leg's files, facts as the weights' metadata. progress.json comes last: without it there is no leg. Raises
-    CheckpointError for a part that is too large."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a leg's files, facts as the weights' metadata. An earlier leg in the folder stays whole until all of this one is
+    on the disk; progress.json goes first and comes last: without it there is no leg. Raises CheckpointError."""
     names = sorted(parameters, key=lambda name: parameters[name].numel())
-    halves = (names[::2], names[1::2])
-    parts = {f"parameters_{i}": {n: parameters[n].float() for n in half} for i, half in enumerate(halves)}
-    parts["second"] = {n: t.bfloat16() for n, t in second.items()}
-    (folder / "progress.json").unlink(missing_ok=True)
+    parts = {name: {n: parameters[n].float() for n in half} for name, half in zip(PARAMETERS, (names[::2], names[1::2]))}
+    parts[SECOND] = {n: t.bfloat16() for n, t in second.items()}
     parts[WEIGHTS] = {n: t.half() for n, t in average.items()}
-    for name, tensors in parts.items():
-        path = folder / f"{name}.safetensors"
-        save_file({n: t.detach().contiguous().cpu() for n, t in tensors.items()}, path, metadata=facts)
-        if path.stat().st_size > PART_BYTES:
-            raise CheckpointError(f"{path} has {path.stat().st_size} bytes, of at most {PART_BYTES}: give it another part")
-    (folder / "progress.json").write_text(json.dumps({"version": VERSION, **asdict(progress)}))
+    files = {name: _encode(part, facts) for name, part in parts.items()}
+    for name, content in files.items():
+        if len(content) > PART_BYTES:
+            raise CheckpointError(f"{folder / name} would have {len(content)} bytes, of at most {PART_BYTES}: give it another part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / f"{name}.new").write_bytes(content)
+        (folder / PROGRESS).unlink(missing_ok=True)
+        for name in files:
+            (folder / f"{name}.new").replace(folder / name)
+        (folder / PROGRESS).write_text(json.dumps({"version": VERSION, **asdict(progress)}))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: the leg cannot be written ({error})") from error
+
+
+def _encode(tensors: dict[str, torch.Tensor], facts: dict[str, str]) -> bytes:
+    """A safetensors file, whose bytes are the same every time: the library would write the facts in random order."""
+    content = save({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, facts)
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return content[:8] + header.ljust(end - 8) + content[end:]
 
 
 def load_leg(folder: Path) -> tuple[Progress, dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """(progress, parameters, average, second) of a finished leg. Raises CheckpointError."""
     try:
-        facts = json.loads((folder / "progress.json").read_text())
+        facts = json.loads((folder / PROGRESS).read_text())
     except OSError as error:
-        raise CheckpointError(f"--resume {folder}: no finished leg is there ({error.strerror}: progress.json)") from error
-    if facts.pop("version", None) != VERSION:
-        raise CheckpointError(f"--resume {folder}: progress.json is not of version {VERSION}; train anew")
-    parameters = {}
-    for i in range(2):
-        parameters |= load_file(folder / f"parameters_{i}.safetensors")
-    return Progress(**facts), parameters, load_file(folder / f"{WEIGHTS}.safetensors"), load_file(folder / "second.safetensors")
+        raise CheckpointError(f"--resume {folder}: no finished leg is there ({error.strerror}: {PROGRESS})") from error
+    except ValueError as error:
+        raise CheckpointError(f"--resume {folder}: {PROGRESS} is damaged ({error}); copy the leg's folder again") from error
+    if not isinstance(facts, dict) or facts.pop("version", None) != VERSION:
+        raise CheckpointError(f"--resume {folder}: {PROGRESS} is not of version {VERSION}; train anew")
+    try:
+        first, rest, average, second = (load_file(folder / name) for name in (*PARAMETERS, WEIGHTS, SECOND))
+        return Progress(**facts), first | rest, average, second
+    except (OSError, SafetensorError, TypeError) as error:
+        raise CheckpointError(f"--resume {folder}: the leg is not whole ({error}); copy its folder again") from error

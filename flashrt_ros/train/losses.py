@@ -6,8 +6,11 @@ import torch
 from torch import nn
 from torch.nn.functional import smooth_l1_loss
 
+from flashrt_ros.policies.tabletop_arm import JOINTS
 from flashrt_ros.policies.tabletop_cell import COLOURS
 from flashrt_ros.policies.tabletop_vla_net import STEM, WIDTH, TabletopVLA
+from flashrt_ros.policies.tabletop_vla_words import TEXT
+from flashrt_ros.train.record import PERIOD_S
 
 JOINT_NOISE = 0.005  # rad (of the gripper: a tenth, in m)
 EARLY_STEPS, EARLY_WEIGHT = 10, 2.0  # the steps that are played before the next decision count more
@@ -35,16 +38,17 @@ class Heads(nn.Module):
 
 def losses(net: TabletopVLA, heads: Heads, batch: dict[str, torch.Tensor], draws: int,
            generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """Scalars by name; their sum is minimised. draws: noise draws per encoded prefix."""
+    """Scalars by name; their sum is minimised. batch: of Ring.draw. draws: noise draws per encoded prefix."""
     size, device = len(batch["joints"]), batch["joints"].device
 
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=generator, device=device)
 
-    wobble = torch.full((7,), JOINT_NOISE, device=device)
+    wobble = torch.full((len(JOINTS),), JOINT_NOISE, device=device)
     wobble[-1] /= 10
-    then = batch["seen_joints"] + normal(size, 7) * wobble
-    now = batch["joints"] + (then - batch["seen_joints"]) * (batch["age"] < 0.1) + normal(size, 7) * wobble * (batch["age"] >= 0.1)
+    then = batch["seen_joints"] + normal(size, len(JOINTS)) * wobble
+    fresh = batch["age"] < PERIOD_S  # vision of this very decision read the same joints, and errs alike
+    now = batch["joints"] + (then - batch["seen_joints"]) * fresh + normal(size, len(JOINTS)) * wobble * ~fresh
     frames = _relit(batch["seen_frames"].flatten(0, 1), generator)
     features = net.stem(frames).unflatten(0, (size, 2))
     tokens = net.tokens(features[:, 0], features[:, 1], then)
@@ -52,7 +56,7 @@ def losses(net: TabletopVLA, heads: Heads, batch: dict[str, torch.Tensor], draws
     target = (batch["label"] - now[:, None]) / net.action_scale
 
     # Beta(1.5, 1) by its inverse distribution function: most of the time near t = 1, where the noise is
-    t = (0.999 * torch.rand(size * draws, generator=generator, device=device) ** (1 / 1.5) + 0.001)
+    t = 0.999 * torch.rand(size * draws, generator=generator, device=device) ** (1 / 1.5) + 0.001
     many = target.repeat_interleave(draws, 0)
     noise = normal(*many.shape)
     noisy = t[:, None, None] * noise + (1 - t)[:, None, None] * many
@@ -65,7 +69,7 @@ def losses(net: TabletopVLA, heads: Heads, batch: dict[str, torch.Tensor], draws
     found = heads.points(features.flatten(0, 1)).unflatten(0, (size, 2))
     truth, seen = batch["seen_points"][..., :2], batch["seen_points"][..., 2:]
     points = (smooth_l1_loss(found, truth, beta=0.02, reduction="none") * seen).sum() / (2 * seen.sum()).clamp_min(1)
-    geometry = heads.geometry(hidden[:, -8:].mean(1)).float()
+    geometry = heads.geometry(hidden[:, -TEXT:].mean(1)).float()
     known = batch["seen_geometry_known"]
     geometry = (smooth_l1_loss(geometry, batch["seen_geometry"], beta=0.1, reduction="none") * known).sum() / known.sum()
     return {"flow": (error * weight).sum() / weight.sum(), "points": 10 * points, "geometry": 0.3 * geometry}

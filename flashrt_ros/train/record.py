@@ -12,8 +12,9 @@ from flashrt_ros.policies.tabletop_cell import COLOURS, CUBE, TABLE_Z
 from flashrt_ros.policies.tabletop_vla_spec import HORIZON, IMAGE, STEP_S
 from flashrt_ros.policies.tabletop_vla_words import TEXT
 from flashrt_ros.sim import expert
-from flashrt_ros.sim.episode import Episode
+from flashrt_ros.sim.episode import PERIOD_NS, Episode
 
+PERIOD_S = PERIOD_NS * 1e-9  # between decisions
 NEAR_M = 0.1  # one unit of the geometry targets
 
 # points: per camera, cubes then bins in the order of COLOURS: u, v as shares of the image, and 1 if within it.

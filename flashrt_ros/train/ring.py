@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from flashrt_ros.train.record import RECORD
+from flashrt_ros.train.record import PERIOD_S, RECORD
 
 KEPT = ("frames", "joints", "label", "words", "points", "geometry", "geometry_known", "frame_age")
 
@@ -29,11 +29,11 @@ class Ring:
         return min(self.count, self.rounds) * len(self._now_first)
 
     def add(self, records: np.ndarray) -> dict[str, torch.Tensor]:
-        """Append one round; returns its columns on the device."""
+        """Append one round; returns its columns on the device, none of which shares memory with records."""
         at = self.count % self.rounds
         out = {}
         for name in KEPT:
-            out[name] = torch.from_numpy(np.ascontiguousarray(records[name])).to(self.device)
+            out[name] = torch.from_numpy(records[name].copy()).to(self.device)
             self._columns[name][:, at] = out[name]
         begun = torch.from_numpy(records["first"].astype(bool)).to(self.device)
         self._now_first[begun] = self.count
@@ -63,5 +63,5 @@ class Ring:
         then = torch.maximum(moment - stale, begun)
         out = {name: self._columns[name][world, at] for name in ("joints", "label", "words")}
         seen = {f"seen_{name}": self._columns[name][world, then % self.rounds] for name in KEPT if name not in ("label", "words")}
-        out["age"] = ((moment - then) * 0.1 + seen.pop("seen_frame_age"))[:, None]
+        out["age"] = ((moment - then) * PERIOD_S + seen.pop("seen_frame_age"))[:, None]
         return out | seen

@@ -6,8 +6,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from flashrt_ros.policies.tabletop_arm import JOINTS
 from flashrt_ros.policies.tabletop_vla_net import TabletopVLA
 from flashrt_ros.policies.tabletop_vla_spec import HEAD, HORIZON, LAYERS, PREFIX
+from flashrt_ros.train.record import PERIOD_S
 
 
 class Rollout:
@@ -32,6 +34,6 @@ class Rollout:
         self._kv = torch.where(due[:, None, None, None, None], kv.float(), self._kv)
         self._taken = torch.where(due, 0.0, self._taken)
         self._frame_age = torch.where(due, seen["frame_age"], self._frame_age)
-        age = (self._taken * 0.1 + self._frame_age)[:, None]
-        noise = torch.randn((n, HORIZON, 7), generator=self._generator, device=device)
+        age = (self._taken * PERIOD_S + self._frame_age)[:, None]
+        noise = torch.randn((n, HORIZON, len(JOINTS)), generator=self._generator, device=device)
         return net.chunk(self._kv, seen["joints"], age, noise).float().cpu().numpy()

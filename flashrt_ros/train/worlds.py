@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from multiprocessing.shared_memory import SharedMemory
+from typing import Iterator
 
 import numpy as np
 
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.policies.instruction import KINDS, is_held_out
+from flashrt_ros.policies.instruction import KINDS, Instruction, is_held_out
 from flashrt_ros.policies.tabletop_arm import JOINTS
 from flashrt_ros.policies.tabletop_vla_spec import HORIZON
 from flashrt_ros.policies.tabletop_vla_words import encode
@@ -33,61 +37,83 @@ AFTER = 8  # decisions that some episodes go on for after success: a policy is n
 
 
 class WorldsError(FlashRTError):
-    """A world's process died."""
+    """A process of worlds failed or died."""
 
 
 @dataclass(frozen=True)
 class Drive:
-    """What a worker is to do. every: refresh ratios that policy-driven episodes are drawn from."""
+    """seed: of all worlds. every: refresh ratios that policy-driven episodes are drawn from."""
 
     seed: int
     every: tuple[int, ...]
 
 
 class Worlds:
-    """processes x each worlds. After step(), records[i] is world i's present decision; `chunks` [n, 32, 7] is what the
-    policy would do there, and `policy_share` the probability that a new episode is driven by it. Deterministic: a world's
-    episodes depend on its number, the seed and the chunks only. Close it."""
+    """processes x each worlds. At a decision, records[i] is world i's; write into chunks[i] ([n, 32, 7]) what the policy
+    would do there. Deterministic: a world's episodes depend on its number, the seed and the chunks only.
+
+    A context, at whose end processes and memory are gone, records and chunks with them. Raises WorldsError.
+    """
 
     def __init__(self, processes: int, each: int, drive: Drive) -> None:
         self.n = processes * each
         self._memory = SharedMemory(create=True, size=_size(self.n))
         self.records, self.chunks, self._share = _views(self._memory, self.n)
-        self._pipes: list[Connection] = []
-        self._processes = []
-        context = multiprocessing.get_context("spawn")
-        for i in range(processes):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, self._memory.name, self.n, i * each, each, drive), daemon=True)
-            process.start()
-            theirs.close()
-            self._pipes.append(ours)
-            self._processes.append(process)
-        self.wait()
+        self._crew: list[tuple[Connection, BaseProcess]] = []
+        try:
+            with _deaf_to_ctrl_c():
+                for i in range(processes):
+                    self._crew.append(_start(self._memory.name, self.n, i * each, each, drive))
+            self.wait()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Worlds:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
     def start(self, policy_share: float) -> None:
-        """Let every world play its chunk and go on to its next decision."""
+        """Let every world play its chunk and go on to its next decision. policy_share: the probability that an episode
+        which begins there is driven by the policy."""
         self._share[0] = policy_share
-        for pipe in self._pipes:
-            pipe.send(None)
+        for pipe, _ in self._crew:
+            with suppress(OSError):  # its process has died, as wait() will say
+                pipe.send(None)
 
     def wait(self) -> None:
-        """Until all worlds stand at a decision. Raises WorldsError when a process has died; its error stands above."""
-        for pipe, process in zip(self._pipes, self._processes):
+        """Until all worlds stand at a decision. Raises WorldsError for an error in a process, or its death."""
+        for pipe, process in self._crew:
             try:
-                pipe.recv()
-            except EOFError:
+                error = pipe.recv()
+            except (EOFError, OSError):
                 process.join()
-                raise WorldsError(f"a world's process ended with status {process.exitcode}; its error stands above") from None
+                raise WorldsError(f"a process of worlds ended with status {process.exitcode}; its error stands above, or if memory "
+                                  "ran out (status -9), try fewer --processes or --worlds") from None
+            if error is not None:
+                raise WorldsError(error)
 
     def close(self) -> None:
-        for process in self._processes:
+        """End the processes and free the memory."""
+        for _, process in self._crew:
             process.terminate()
-        for process in self._processes:
+        for pipe, process in self._crew:
             process.join()
+            pipe.close()
         del self.records, self.chunks, self._share
         self._memory.close()
         self._memory.unlink()
+
+
+def draw_task(rng: np.random.Generator) -> tuple[Instruction, int]:
+    """The instruction and the scene of a training episode: never a held-out pair, never a scene of evaluation."""
+    while True:
+        kind, seed = str(rng.choice(KINDS, p=[KIND_SHARE[k] for k in KINDS])), int(rng.integers(SEEDS))
+        instruction = draw_instruction(kind, seed)
+        if not is_held_out(instruction):
+            return instruction, seed
 
 
 def _size(n: int) -> int:
@@ -101,24 +127,48 @@ def _views(memory: SharedMemory, n: int) -> tuple[np.ndarray, np.ndarray, np.nda
     return records, chunks, np.ndarray(1, np.float64, memory.buf)
 
 
+def _start(name: str, n: int, first: int, count: int, drive: Drive) -> tuple[Connection, BaseProcess]:
+    # spawn: a forked process would inherit PyTorch's threads and its CUDA context.
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, name, n, first, count, drive), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """What is started in here does not hear the terminal's Ctrl-C: the trainer ends it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(pipe: Connection, name: str, n: int, first: int, count: int, drive: Drive) -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["LP_NUM_THREADS"] = "0"  # Mesa's software rasteriser draws in the calling thread, not in one per core
     memory = SharedMemory(name=name)
     records, chunks, share = _views(memory, n)
-    worlds = [_World(drive, i) for i in range(first, first + count)]
-    for world in worlds:
-        world.begin(records[world.number], 0.0)
-    while True:
-        pipe.send(None)
-        try:
-            pipe.recv()
-        except EOFError:
-            return
+    try:
+        worlds = [_World(drive, i) for i in range(first, first + count)]
         for world in worlds:
-            world.step(records[world.number], chunks[world.number], float(share[0]))
+            world.begin(records[world.number], 0.0)
+        while True:
+            pipe.send(None)
+            pipe.recv()
+            for world in worlds:
+                world.step(records[world.number], chunks[world.number], float(share[0]))
+    except FlashRTError as error:
+        pipe.send(str(error))
+    except (EOFError, ConnectionError):  # the trainer is gone
+        return
 
 
 class _World:
+    """One world, with all that is drawn for its episodes."""
+
     def __init__(self, drive: Drive, number: int) -> None:
         self.number = number
         self._drive = drive
@@ -129,10 +179,7 @@ class _World:
 
     def begin(self, row: np.ndarray, policy_share: float) -> None:
         rng = self._rng
-        instruction = None
-        while instruction is None or is_held_out(instruction):
-            kind, seed = str(rng.choice(KINDS, p=[KIND_SHARE[k] for k in KINDS])), int(rng.integers(SEEDS))
-            instruction = draw_instruction(kind, seed)
+        instruction, seed = draw_task(rng)
         row["ended"], row["policy_drove"] = self._ended, self._drove
         self._drove = bool(rng.random() < policy_share)
         self._wander = 0.0 if rng.random() < 0.5 else rng.uniform(0.01, 0.05)  # rad, spread of the disturbed targets

@@ -54,6 +54,17 @@ def test_an_episode_repeats_to_the_last_bit(loop):
     other.close()
 
 
+@pytest.mark.parametrize("kind", ["pick", "belt"])
+def test_the_mean_of_an_experts_chunks_succeeds_as_well_and_is_smoother(loop, kind):
+    """The same scene under the other strategy. One that did not reach the player, or averaged moments that are not the same,
+    would show here."""
+    averaging = ClosedLoop(CONTRACT, strategy="ensemble")
+    latest, ensemble = (each.run(kind, 10_001, use_expert=True) for each in (loop, averaging))
+    averaging.close()
+    assert latest.success and ensemble.success and ensemble.refused == 0
+    assert 0 < ensemble.jerk_rad_s3 < latest.jerk_rad_s3 and min(ensemble.jump_rad, latest.jump_rad) > 0
+
+
 def test_an_outcome_tells_what_was_run(loop):
     """Every decision is watched with its chunk, and counted."""
     shapes = []

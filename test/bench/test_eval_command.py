@@ -19,11 +19,11 @@ CONTRACT = str(find("config/color_servo.contract.yaml"))
 RUN = Run("a machine", 2, "2026-01-01", "flashrt eval", "0.1.0")
 
 
-def made_up(contract="arm", kind="pick", done=9, condition="policy", latency=40.0, **overrides) -> Row:
+def made_up(contract="arm", kind="pick", done=9, condition="policy", latency=40.0, splice="latest", **overrides) -> Row:
     episodes = tuple(Result(kind, 10_000 + i, "pick up the red cube", "pick up the red cube", i < done,
-                            None if i < done else "hovered", "why", 3.0, 30, 0, 5.0, 9.0) for i in range(12))
+                            None if i < done else "hovered", "why", 3.0, 30, 0, 5.0, 9.0, 1234.56, 0.0789) for i in range(12))
     keys = tuple((key.replace("_", "."), value) for key, value in overrides.items())
-    return Row(Setting(contract, keys, condition, latency), kind, "d", episodes)
+    return Row(Setting(contract, keys, condition, latency, strategy=splice), kind, "d", episodes)
 
 
 SWEEP = [made_up(kind=kind, vision_every=every, decision_rate=rate, done=done) for kind in ("pick", "place", "belt")
@@ -58,6 +58,7 @@ def test_a_sweep_ends_in_tables_a_file_and_pictures(tmp_path, capsys):
     (["--expert", "--controls"], "ask for one of the two"),
     (["--threads", "0"], "at least 1 thread"),
     (["--latency", "soon"], "--latency soon"),
+    (["--strategy", "average"], "--strategy average: allowed: latest, ensemble"),
     (["--plot", "out/picture.doc"], "must end in one of .png"),
     (["--json", "/proc/nowhere/a.json"], "can be written"),
     (["--from", "a.json", "--set", "a=1"], "runs nothing"),
@@ -82,16 +83,23 @@ def test_the_default_contract_is_there():
     assert find(DEFAULT_CONTRACT).is_file()
 
 
-def test_the_table_fits_120_columns_and_shows_what_varies():
-    console = Console(width=120, record=True, file=open("/dev/null", "w"))
+def test_the_table_fits_132_columns_and_shows_what_varies():
+    console = Console(width=132, record=True, file=open("/dev/null", "w"))
     rows = [made_up(vision_every=every, condition=condition, kind="place", done=done) for every, done in (("1", 12), ("16", 0))
             for condition in ("policy", "black images", "wrong instruction", "held-out pairs")]
     console.print(success_table(lines(rows)))
     text = console.export_text()
-    assert max(map(len, text.splitlines())) <= 120
-    for line in ("wrong instruction", "held-out pairs", "-100.0 [-100.0, -100.0]", "vision.", "0/12", "75.8–100.0"):
+    assert max(map(len, text.splitlines())) <= 132
+    for line in ("wrong instruction", "held-out pairs", "-100.0 [-100.0, -100.0]", "vision.", "0/12", "75.8–100.0", "1234.6", "0.079"):
         assert line in text
-    assert "arm" in text.splitlines()[0] and varying(lines(rows)) == ["vision.every"]
+    assert "arm" in text.splitlines()[0] and "strategy latest" in text.splitlines()[0] and varying(lines(rows)) == ["vision.every"]
+
+
+def test_rows_of_two_strategies_are_told_apart():
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))
+    console.print(success_table(lines([made_up(splice=value) for value in ("latest", "ensemble")])))
+    text = console.export_text()
+    assert "strategy" not in text.splitlines()[0] and "latest" in text and "ensemble" in text
 
 
 @pytest.mark.parametrize("rows", [
@@ -101,8 +109,9 @@ def test_the_table_fits_120_columns_and_shows_what_varies():
     [made_up(strategy=value) for value in ("hold", "asof")],
     [made_up(condition=condition) for condition in ("policy", "black images")],
     [made_up(latency=value) for value in (0.0, 40.0, "measured")],
+    [made_up(splice=value) for value in ("latest", "ensemble")],
     [made_up()],
-], ids=["two keys", "with contracts as they are", "numbers", "words", "controls", "latencies", "one row"])
+], ids=["two keys", "with contracts as they are", "numbers", "words", "controls", "latencies", "strategies", "one row"])
 def test_whatever_was_swept_can_be_drawn(rows, tmp_path):
     draw(lines(rows), [RUN], tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

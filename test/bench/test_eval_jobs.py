@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flashrt_ros.bench.jobs import (
     BLACK, CONTROLS, HELD_OUT_PAIRS, MEASURED, POLICY, WRONG, EvaluationError, Job, Setting, contract_name, kinds_of, latency_of,
-    plan, seeds_of, settings, sweep,
+    plan, seeds_of, settings, strategy_of, sweep,
 )
 from flashrt_ros.policies.instruction import HELD_OUT, KINDS, Instruction, is_held_out, parse
 from flashrt_ros.policies.tabletop_cell import COLOURS
@@ -112,6 +112,14 @@ def test_latency_is_milliseconds_or_measured():
     for text in ("-1", "nan", "fast", "1e9"):
         with pytest.raises(EvaluationError, match="--latency"):
             latency_of(text)
+
+
+def test_a_strategy_is_one_that_the_player_has():
+    chosen = settings([PATH], [()], [POLICY], 40.0, "cpu", strategy_of("ensemble"))
+    assert chosen[0][0].strategy == "ensemble"
+    for text in ("average", ""):
+        with pytest.raises(EvaluationError, match="--strategy .*latest, ensemble, rtc"):
+            strategy_of(text)
 
 
 def test_an_unknown_task_is_refused_with_the_known_ones():

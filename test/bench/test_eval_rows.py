@@ -37,6 +37,15 @@ def test_each_row_is_compared_with_the_first_of_its_task_scene_by_scene():
     assert (got[1].successes, got[1].n, got[1].interval) == (20, 60, wilson(20, 60))
 
 
+def test_how_smooth_a_row_is_is_told_where_it_was_measured():
+    """Of the median episode; files of earlier versions have none, and can still be compared in everything else."""
+    measured = row()
+    episodes = tuple(replace(e, jerk_rad_s3=float(i), jump_rad=0.1 * i) for i, e in enumerate(measured.episodes[:5]))
+    line, = lines([replace(measured, episodes=(*episodes, *measured.episodes[5:]))])
+    assert (line.jerk_rad_s3, line.jump_rad) == (2.0, 0.2)
+    assert (lines([measured])[0].jerk_rad_s3, lines([measured])[0].jump_rad) == (None, None)
+
+
 def test_figures_of_a_row():
     line, = lines([row(successes=lambda s: s < 10_050)])
     assert line.causes == (("hovered", 10),) and line.refused == 60 and line.median_s == 3.0
@@ -68,12 +77,24 @@ def test_the_held_out_condition_is_compared_in_the_scenes_of_the_other_pairs():
 
 
 def test_rows_come_back_from_a_file_as_they_were(tmp_path):
-    rows = [row("place", overrides=(("a.b", "1"), ("c", "[0, 1]"))), row("place", HELD_OUT_PAIRS, latency="measured")]
+    rows = [row("place", overrides=(("a.b", "1"), ("c", "[0, 1]")), strategy="ensemble"),
+            row("place", HELD_OUT_PAIRS, latency="measured")]
     write(tmp_path / "new" / "a.json", [RUN], lines(rows))
     assert read(tmp_path / "new" / "a.json") == ([RUN], rows)
     data = json.loads((tmp_path / "new" / "a.json").read_text())
     assert {r["part"] for r in data["rows"]} == {"", "other pairs", "held-out pairs"}
     assert data["rows"][0]["wilson_95"] == list(wilson(60, 60)) and data["rows"][0]["digest"] == "d"
+
+
+def test_a_file_from_before_there_were_strategies_is_read(tmp_path):
+    """Its chunks were played as they came, and nobody looked at their smoothness."""
+    write(tmp_path / "a.json", [RUN], lines([row()]))
+    data = json.loads((tmp_path / "a.json").read_text())
+    for figures in (data["rows"][0], data["rows"][0]["episodes"][0]):
+        for key in ("strategy", "jerk_rad_s3", "jump_rad"):
+            figures.pop(key, None)
+    (tmp_path / "a.json").write_text(json.dumps(data))
+    assert read(tmp_path / "a.json") == ([RUN], [row()])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "{\"format\": 1}", "{\"format\": 1, \"runs\": [], \"rows\": [{\"part\": \"\"}]}"])
@@ -103,6 +124,12 @@ def test_halves_of_one_row_become_one():
     _, (joined,) = merge([("a", [RUN], [first]), ("b", [RUN], [second])])
     assert joined.seeds == tuple(range(10_000, 10_020)) and joined.runs == (0, 1)
     assert [e.decision_ms for e in joined.episodes[:6]] == [5.0] * 5 + [9.0]
+
+
+def test_rows_of_two_strategies_stay_two():
+    """They are what is compared."""
+    _, rows = merge([("a", [RUN], [row()]), ("b", [RUN], [row(strategy="ensemble", successes=lambda s: s % 2)])])
+    assert [r.setting.strategy for r in rows] == ["latest", "ensemble"]
 
 
 @pytest.mark.parametrize(("theirs", "words"), [

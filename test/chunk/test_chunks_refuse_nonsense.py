@@ -16,6 +16,8 @@ GOOD = dict(names=("a", "b"), positions=np.zeros((3, 2)), start_ns=0, step_ns=10
     ({"step_ns": 0}, "step_ns is 0"),
     ({"velocities": np.zeros((2, 2))}, r"shape \(2, 2\)"),
     ({"step_ns": 2**62}, "64 bits"),
+    ({"frozen_prefix": 4}, "frozen_prefix is 4; it must be from 0 to its 3"),
+    ({"frozen_prefix": -1}, "frozen_prefix is -1"),
 ])
 def test_a_malformed_chunk_names_the_value(change, said):
     """A message from another program can hold anything; the first look at it says what is wrong."""

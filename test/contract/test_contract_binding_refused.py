@@ -79,6 +79,9 @@ RULES = {
     "limit of an unknown joint": Case(
         "elbow: 2.0", "    elbow: 2.0\n    elbw: 2.0 #!",
         "limits.velocity.elbw: value 2.0: no output drives 'elbw' ... did you mean 'elbow'?"),
+    "tracking limit of an unknown joint": Case(
+        "  boundary_jump:", "  boundary_jump: 0.15\n  tracking_error: {elbow: 0.1, elbw: 0.2} #!",
+        "limits.tracking_error.elbw: value 0.2: no output drives 'elbw' ... did you mean 'elbow'?"),
     "position limit absent": Case(
         "elbow: [", "",
         "limits.position.elbow: value (absent): every driven joint has a position limit", at="  position:"),

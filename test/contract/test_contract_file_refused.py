@@ -33,6 +33,9 @@ RULES = {
     "unknown limit": Case(
         "  boundary_jump:", "  jump: 0.15 #!",
         "limits.jump: value 0.15 ... did you mean 'boundary_jump'?"),
+    "tracking error in degrees": Case(
+        "  boundary_jump:", "  tracking_error: 5 #!",
+        "limits.tracking_error: value 5: a number from 0.0001 to 3.2 (rad or m)"),
     "key twice": Case(
         "  fuse: {}", "  fuse: {}\n  fuse: {every: 2} #!",
         "stages.fuse: value a mapping of 1 keys ... given twice, first on line"),

@@ -63,6 +63,9 @@ def test_one_number_stands_for_every_driven_joint():
     limits = loads(SHORT).limits
     assert dict(limits.velocity) == {"a": 2.0, "b": 2.0, "c": 2.0}
     assert dict(limits.acceleration) == {"a": 0.5, "b": 1.0} and dict(limits.jerk) == {}
+    assert dict(limits.tracking_error) == {}
+    text = SHORT.replace("velocity: 2", "velocity: 2, tracking_error: 0.1")
+    assert dict(loads(text).limits.tracking_error) == {"a": 0.1, "b": 0.1, "c": 0.1}
 
 
 def test_lines_are_those_of_the_file():

@@ -115,6 +115,14 @@ def test_source_of_an_age_matters_and_having_none_does_not():
     assert len({DIGEST, *ages}) == 3
 
 
+def test_a_tracking_limit_matters_and_having_none_does_not():
+    """It changes when the arm stops; a contract without one keeps the digest (pinned below) that it had before there were any."""
+    text = CONTRACT.read_text()
+    assert "tracking_error:" not in text
+    limited = [text.replace("  boundary_jump:", f"  tracking_error: {value}\n  boundary_jump:") for value in (0.1, 0.2)]
+    assert len({DIGEST, *(digest(loads(t), SERVO, "w") for t in limited)}) == 3
+
+
 def test_digest_is_the_same_on_every_machine():
     """A capsule travels: the digest of the shipped contract is pinned, so that a change of its form is seen.
 

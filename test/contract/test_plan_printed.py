@@ -33,8 +33,18 @@ def test_table_of_the_demo():
             "the first decision vision, fuse, action -",
             "scene > vision > fuse > action 350 ms 150 ms (scene) + 2 x 100 ms (vision)",
             "joints > action 50 ms 50 ms (joints)",
-            "vision_tokens derived float32 [24, 8] 768"):
+            "vision_tokens derived float32 [24, 8] 768",
+            "shoulder_lift -2.6 to 0.6 2 - -"):
         assert line in squeezed
+
+
+def test_the_tracking_limit_is_printed():
+    """What stops the arm belongs where a person looks before running it."""
+    contract = servo_contract()
+    limits = replace(contract.limits, tracking_error={"elbow": 0.12}, acceleration={"elbow": 8.0})
+    squeezed = [" ".join(line.split()) for line in text(verify(replace(contract, limits=limits), SERVO)).splitlines()]
+    assert "joint position velocity acceleration tracking error" in squeezed
+    assert "elbow -0.2 to 2.7 2 8 0.12" in squeezed
 
 
 def test_what_the_engine_fills_is_printed():

@@ -130,7 +130,7 @@ def test_a_late_policy_stops_the_arm_smoothly_and_goes_on():
 
 def test_no_policy_can_drive_the_arm_into_itself_faster_than_allowed():
     """physical-ai-studio#108 asks for a layer against `suicidal robots`: random targets at every step stay limited."""
-    run = Run(active_player())
+    run = Run(active_player(start_distance=100.0))  # else it were all one slow approach
     noise = np.random.default_rng(3)
     for seq in range(20):
         chunk = Chunk(NAMES, noise.uniform(-50, 50, (50, 3)), run.now_ns, 20 * MS, session=1, seq=seq,

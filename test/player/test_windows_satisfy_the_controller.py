@@ -76,7 +76,7 @@ def test_a_dead_player_means_an_arm_at_rest_within_limits():
             where = HOME + np.array([1.2, 0, 0]) * ms * 1e-3
             player.offer(slide(START_NS + ms * MS, where, (1.2, 0, 0), seq=ms), START_NS + ms * MS)
 
-    sent, at_ms = execute(active_player(), controller, fast, 2000, dies_ms=901)
+    sent, at_ms = execute(active_player(start_distance=1.0), controller, fast, 2000, dies_ms=901)
     speed = np.diff(sent, axis=0) / 4e-3
     assert np.abs(speed[at_ms[1:] < 900]).max() > 1.1  # it was in full motion
     assert (speed[at_ms[1:] > 1500] == 0).all()

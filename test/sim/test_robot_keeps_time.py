@@ -26,9 +26,9 @@ class NotingRobot(Robot):
         self.offers: list[tuple[int, int, Cursor]] = []
         return super().reset(task, seed)
 
-    def offer(self, positions, decided_ns, base, step_ns=20 * MS, offset_ns=0):
+    def offer(self, positions, decided_ns, base, *more):
         self.offers.append((self.elapsed_ns, decided_ns, base))
-        super().offer(positions, decided_ns, base, step_ns, offset_ns)
+        return super().offer(positions, decided_ns, base, *more)
 
 
 @pytest.fixture(scope="module")
@@ -165,10 +165,12 @@ def test_a_reset_forgets_the_episode_before(robot):
     episode.act(np.full((2, 7), np.nan))
     for _ in range(4):
         episode.act(motion(episode.now_ns + np.arange(64) * 20 * MS))
+    assert len(robot.jumps) == 3 and len(robot.commands) == 25
     assert robot.refused == 1 and robot.cursor.session == 1 and np.abs(robot.world.joints()[0] - HOME).max() > 0.05
     time_ns = robot.world.time_ns
     assert robot.reset("pick up the red cube", 5).text == "pick up the red cube"
     assert robot.refused == 0 and robot.elapsed_ns == 0 and robot.cursor == Cursor(player=1)
+    assert robot.jumps == robot.commands == []
     assert robot.world.time_ns == time_ns
     np.testing.assert_array_equal(robot.world.joints()[0], HOME)
     robot.advance(200 * MS)

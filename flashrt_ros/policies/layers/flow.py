@@ -9,7 +9,7 @@ import torch
 
 
 def time_features(t: torch.Tensor, width: int) -> torch.Tensor:
-    """Sines and cosines [B, width] of t [B] in [0, 1], with periods from 4 ms to 4 (of the unit interval)."""
+    """Sines and cosines [B, width] of t [B] in [0, 1], with periods from 0.004 to 4. width: even."""
     period = torch.logspace(-2.4, 0.6, width // 2, device=t.device, dtype=torch.float32)
     angle = t.float()[:, None] * (2 * torch.pi / period)
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
