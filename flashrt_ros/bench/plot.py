@@ -20,6 +20,7 @@ from flashrt_ros.bench.rows import Line
 # Paul Tol's "bright" colours, apart for all common kinds of colour blindness. Colour: task; marker and dash: what else differs.
 COLOURS = {"pick": "#4477aa", "place": "#ee6677", "belt": "#228833"}
 MARKERS, DASHES = "osD^vP", ("-", "--", ":", "-.")
+LEGEND_WIDTH = 110  # characters
 APART = 0.05  # of the distance of two values: lines are drawn side by side, so that no bar hides another
 
 
@@ -38,10 +39,12 @@ def draw(lines: Sequence[Line], runs: Sequence[Run], path: Path) -> None:
     axes.grid(axis="y", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=9, frameon=False, ncol=3, loc="upper center", bbox_to_anchor=(0.5, -0.13))
+    longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
+    axes.legend(fontsize=9, frameon=False, ncol=max(1, min(3, LEGEND_WIDTH // longest)), loc="upper center",
+                bbox_to_anchor=(0.5, -0.13))
     counts = sorted({line.n for line in whole})
     machines = dict.fromkeys(f"{run.machine}, {run.cores} cores, {run.date}" for run in runs)
-    axes.set_title(f"success in the built-in world, {' or '.join(map(str, counts))} seeds per point\n{'; '.join(machines)}",
+    axes.set_title(f"success in the built-in world, {' or '.join(map(str, counts))} seeds per point\n" + "\n".join(machines),
                    fontsize=11, loc="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
@@ -62,7 +65,7 @@ def _sweep(axes: Axes, lines: Sequence[Line], key: str, others: Sequence[str]) -
         title = ", ".join(filter(None, (kind, name)))
         if None in at:
             axes.axhline(_percent(at[None]), linewidth=1.2, label=f"{title}, as it is", **style)
-        if swept := [value for value in values if value is not None and value in at]:
+        if swept := sorted((value for value in at if value is not None), key=position.get):
             beside = APART * (side_by_side.index((kind, name)) - (len(side_by_side) - 1) / 2)
             own = [at[value] for value in swept]
             axes.errorbar([position[value] + beside for value in swept], [_percent(line) for line in own], yerr=_bars(own),

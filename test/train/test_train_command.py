@@ -134,7 +134,9 @@ def test_ctrl_c_ends_all_processes_and_saves_nothing(tmp_path):
     """As a terminal sends it: to the worlds, too. A leg stopped half-way is no leg, and no process or memory stays."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "flashrt_ros.cli", *arguments(out, processes=2, worlds=1, rounds=1000)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          # Under a job in the background of a shell, Ctrl-C is ignored, and that is handed down.
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         assert process.stdout.readline().startswith("2 worlds, 0 of 1000 rounds done")
         children = psutil.Process(process.pid).children(recursive=True)
         memory = {m.path for child in children for m in child.memory_maps() if m.path.startswith("/dev/shm/psm_")}
