@@ -8,7 +8,7 @@ its timer fired. If the timer falls two or more steps behind, those steps are ca
 because the controller has executed them from the last window. If it runs more than a step ahead, the last command is
 repeated. So a command's time stays within one tick of now_ns, and the cursor counts what the arm did.
 
-Runs. The player id names a run: it begins at activation, and anew from the measured pose when the last hold (e-stop,
+Runs. The player id names a run: it begins at activation, and anew from where the arm is when the last hold (e-stop,
 take-over, foreign publisher, tracking error) ends. From the first hold on a chunk plays only if its base says that it was
 decided in the present run; that needs no clock, and no word from the policy.
 """
@@ -107,9 +107,9 @@ class Player:
         """End the e-stop, if there is one. PlayerError while the arm is still moving."""
         self._end_hold(Reason.ESTOP)
 
-    def take_over(self, now_ns: int) -> None:
+    def take_over(self, now_ns: int, said: str = "a person has taken over") -> None:
         """A person has the arm: stop within the limits, and refuse every chunk until give_back. Also while idle."""
-        self._begin_hold(Reason.TAKEN_OVER, "a person has taken over", now_ns)
+        self._begin_hold(Reason.TAKEN_OVER, said, now_ns)
 
     def give_back(self) -> None:
         """End the take-over, if there is one. PlayerError while the arm is still moving."""
@@ -322,12 +322,11 @@ class Player:
             if not self.at_rest:
                 raise PlayerError(f"{self.holds.said(reason)}; the arm is still coming to rest: try again when it is")
             if len(self.holds) == 1:
-                self._begin_run()
+                # An arm that is near its command again may still be on its way there; the command must not step back to it.
+                here = self._measured is None or reason is Reason.TRACKING
+                self._hold(self._plan.row(self._row)[0] if here else self._measured)
+                self.player_id = self.player_id % LAST_ID + 1
         self.holds.remove(reason)
-
-    def _begin_run(self) -> None:
-        self._hold(self._plan.row(self._row)[0] if self._measured is None else self._measured)
-        self.player_id = self.player_id % LAST_ID + 1
 
     def _go_to(self, position: np.ndarray) -> None:
         """Move the resting arm there [N], at the speed of an approach."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import traceback
 
 import rclpy
@@ -26,7 +27,10 @@ def read_only(description: str) -> ParameterDescriptor:
 
 
 class ManagedNode(LifecycleNode):
-    """Parameter `autostart` (bool): configure and activate as soon as the node spins."""
+    """Parameter `autostart` (bool): configure and activate as soon as the node spins. interruptible: SIGINT and SIGTERM may
+    cut a callback short (a long warm-up); else they wait for its end."""
+
+    interruptible = True
 
     def __init__(self, name: str, **arguments) -> None:
         super().__init__(name, **arguments)
@@ -124,16 +128,22 @@ def run(make_node) -> None:
     class Stop(Exception):
         pass
 
-    def stop(signum, frame):
-        raise Stop
+    asked = threading.Event()
 
+    def stop(signum, frame):
+        asked.set()
+        if interruptible:
+            raise Stop
+
+    interruptible = True
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, stop)
     node = make_node()
+    interruptible = node.interruptible
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
-        while rclpy.ok():
+        while rclpy.ok() and not asked.is_set():
             executor.spin_once(timeout_sec=0.1)
     except (Stop, ExternalShutdownException):
         pass

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import array
 import time
+from dataclasses import replace
 
 import numpy as np
 import rclpy
+from rclpy.duration import Duration
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
@@ -27,14 +29,20 @@ from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Reason, Refused
 from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time, trajectory_message
+from flashrt_ros.ros.description import Description
 from flashrt_ros.ros.joints import JointSelector
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
+from flashrt_ros.ros.player_safety import Safety
 from flashrt_ros.ros.qos import ALL_CHUNKS, LATCHED, RELIABLE
 
 STATES = {State.IDLE: ExecutionState.IDLE, State.HOLDING: ExecutionState.HOLDING, State.PLAYING: ExecutionState.PLAYING,
-          State.STOPPING: ExecutionState.STOPPING, State.FAULT: ExecutionState.FAULT}
+          State.STOPPING: ExecutionState.STOPPING, State.FAULT: ExecutionState.FAULT, State.ESTOP: ExecutionState.ESTOP,
+          State.TAKEN_OVER: ExecutionState.TAKEN_OVER, State.APPROACHING: ExecutionState.APPROACHING}
 # While at rest, an arm found this far from where it was left has been moved by somebody: rad or m.
 MOVED = 0.05
+ACKNOWLEDGED_S = 0.2  # a controller has taken the last command within this, or is not there
+LOOK_S = 1.0  # how often to look who else commands
+JOINTS_MAX_AGE_NS = 200_000_000  # of joint states, where the contract does not say
 WINDOWED = "trajectory_msgs/msg/JointTrajectory"
 REFUSALS = {reason.value for reason in Reason} | {"malformed"}
 
@@ -44,6 +52,8 @@ class PlayerNodeError(FlashRTError):
 
 
 class PlayerNode(ManagedNode):
+    interruptible = False  # half a tick would leave the player between two states, and the arm is to be brought to rest
+
     def __init__(self, **arguments) -> None:
         super().__init__("player", **arguments)
         self._contract_path = self.declare_parameter("contract", "", read_only("Path of the contract file")).value
@@ -56,10 +66,20 @@ class PlayerNode(ManagedNode):
                 "expiry_ms": "A chunk plays no longer than this after its step 0",
                 "blend_ms": "Shortest time in which the difference to a new chunk fades",
                 "window_ms": "How far a trajectory window follows the chunk before it stops",
+                "tracking_ms": "A joint may be off its command by more than limits.tracking_error for no longer",
+                "start_distance": "A first chunk that is farther from the arm (rad or m) is approached slowly",
+                "approach_speed": "The share of the velocity limits that an approach may use",
                 "strategy": f"What is followed when a new chunk comes: {', '.join(STRATEGIES)}",
                 "ensemble_decay": "Of the strategy ensemble: above 0 the oldest prediction counts most, below 0 the newest",
             }.items()}
+        self._dry_run = self.declare_parameter("dry_run", False, read_only(
+            "Publish commands under ~/dry_run/ only, never to a controller")).value
+        known = self.declare_parameter("known_publishers", "", read_only(
+            "Full names of nodes, by commas, that may also have publishers on the command topics")).value
         self._player: Player | None = None
+        self._safety = Safety(self, (name.strip() for name in known.split(",")), lambda: self._player,
+                              self._blind)
+        self._description = Description(self)
         self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
         self._interfaces: list = []
         self._timer = None
@@ -75,15 +95,20 @@ class PlayerNode(ManagedNode):
         # A window repeats the previous one for as long as the next is under way; a controller that takes single commands
         # needs no such lead.
         lead_ns = self._window_ticks * self._tick_ns if any(o.channel.type == WINDOWED for o in contract.outputs) else 0
-        motion = PlayerParameters(lead_ms=lead_ns * 1e-6, **self._motion)
-        self._player = Player(names, Limits.of(names, contract.limits), self._tick_ns, motion)
+        self._behaviour = PlayerParameters(lead_ms=lead_ns * 1e-6, **self._motion)
+        self._contract_limits = Limits.of(names, contract.limits)
+        self._player = self._new_player()
         joints = next((i for i in contract.inputs if i.channel.type == "sensor_msgs/msg/JointState"), None)
         self._joints_topic = joints.channel.topic if joints else "joint_states"
         self._select = JointSelector(tuple(f"position.{name}" for name in names), joints.apply if joints else ())
+        self._joints_max_age_ns = joints.max_age_ns if joints and joints.max_age_ns else JOINTS_MAX_AGE_NS
+        self._joints_ns = 0
         self._measured: np.ndarray | None = None
         self._joint_fault = f"no message has come on {self._joints_topic}: the measured pose is unknown"
         self._joints_seen = False
-        self._last_refusal = ""
+        self._said = ""  # why the last chunk was refused, or the arm was held, until one is accepted
+        self._run = 0  # of the player, in the tick before
+        self._rested = True  # the last command was that of an arm at rest
         self._ticks = 0
         self._commanded_ns = 0
         self._open(contract)
@@ -91,6 +116,9 @@ class PlayerNode(ManagedNode):
     def activate(self) -> None:
         if self._joints_seen and self._measured is None:
             raise PlayerNodeError(self._joint_fault)
+        self._take_news()
+        if self._description.came and self._description.fault:
+            raise PlayerNodeError(self._description.fault)
         self._timer = self.create_timer(self._tick_ns * 1e-9, self._tick)
 
     def deactivate(self) -> None:
@@ -107,6 +135,17 @@ class PlayerNode(ManagedNode):
         for destroy, interface in self._interfaces:
             destroy(interface)
         self._interfaces, self._player = [], None
+
+    def _new_player(self) -> Player:
+        limits = self._description.tighten(self._contract_limits)
+        if self._dry_run:  # the arm stays where it is, and nothing is wrong with that
+            limits = replace(limits, tracking_error=None)
+        return Player(limits.names, limits, self._tick_ns, self._behaviour, self._safety.holds)
+
+    def _take_news(self) -> None:
+        """Of the robot's description; while the arm moves its limits stay as they are."""
+        if self._description.news and self._player.state is State.IDLE:
+            self._player = self._new_player()
 
     def _open(self, contract: Contract) -> None:
         options = QoSOverridingOptions.with_default_policies()
@@ -125,7 +164,8 @@ class PlayerNode(ManagedNode):
         self._outputs: list[tuple[Output, np.ndarray, object]] = []
         for output in contract.outputs:
             columns = np.array([self._player.names.index(joint) for joint in output.select])
-            self._outputs.append((output, columns, publisher(kinds[output.channel.type], output.channel.topic, RELIABLE)))
+            topic = f"~/dry_run/{output.channel.topic.lstrip('~/')}" if self._dry_run else output.channel.topic
+            self._outputs.append((output, columns, publisher(kinds[output.channel.type], topic, RELIABLE)))
         self._state = publisher(ExecutionState, "execution_state", qos_profile_sensor_data)
         subscription(JointState, self._joints_topic, self._on_joints, qos_profile_sensor_data)
         subscription(ActionChunk, "action_chunk", self._on_chunk, ALL_CHUNKS)
@@ -137,10 +177,17 @@ class PlayerNode(ManagedNode):
     def _on_joints(self, message: JointState) -> None:
         self._joints_seen = True
         try:
-            self._measured = self._select(message).astype(np.float64)
+            self._measured, self._joints_ns = self._select(message).astype(np.float64), self._now_ns()
             self._joint_fault = ""
         except FlashRTError as error:
             self._measured, self._joint_fault = None, str(error)
+
+    def _blind(self) -> str:
+        """Why the measured pose is not known, or empty."""
+        age_ns = self._now_ns() - self._joints_ns
+        if self._joint_fault or age_ns <= self._joints_max_age_ns:
+            return self._joint_fault
+        return f"{self._joints_topic}: the newest message is {age_ns * 1e-6:.0f} ms old: the measured pose is unknown"
 
     def _on_chunk(self, message: ActionChunk) -> None:
         if self._timer is None or self._player.state is State.IDLE:
@@ -149,13 +196,13 @@ class PlayerNode(ManagedNode):
             verdict = self._player.offer(chunk_from_message(message), self._now_ns())
         except ChunkError as error:
             self._player.counters["malformed"] += 1
-            self._last_refusal = str(error)
+            self._said = str(error)
             return
         if isinstance(verdict, Refused):
-            self._last_refusal = verdict.detail
+            self._said = verdict.detail
         else:
             self._player.counters["accepted"] += 1
-            self._last_refusal = ""
+            self._said = ""
 
     def _on_epoch(self, message: PipelineEpoch) -> None:
         self._announced = (message.session, message.epoch)
@@ -164,26 +211,45 @@ class PlayerNode(ManagedNode):
 
     def _tick(self) -> None:
         now_ns = self._now_ns()
+        measured = None if self._blind() else self._measured
+        self._take_news()
         player = self._player
         if player.state is State.IDLE:
-            if self._measured is None:
+            if measured is None or self._description.fault:
                 self._publish_state(now_ns, None)
                 return
-            player.activate(now_ns, self._measured)
+            player.activate(now_ns, measured)
+            self._run = player.player_id
             if self._announced is not None:
                 player.epoch(*self._announced, now_ns)
-        command = player.tick(now_ns, self._measured)
+        if self._ticks % round(LOOK_S * self._rate_hz) == 0:
+            self._safety.look((publisher.topic_name for _, _, publisher in self._outputs), now_ns)
+        command = player.tick(now_ns, measured)
         self._commanded_ns = command.time_ns
-        if command.state is State.HOLDING and command.tracking_error is not None and command.tracking_error > MOVED:
+        if player.player_id != self._run:
+            self._run = player.player_id
+            self._safety.ask_for_new_epoch(self._announced, now_ns)
+        self._notice_moved(command)
+        self._publish_state(now_ns, command)
+        # The first command at rest is sent as well: without it a controller of single commands stops short of it.
+        if not (player.at_rest and self._rested) and command.state is not State.TAKEN_OVER:
+            self._stream(command.position)
+            if self._safety.urgent or self._ticks % self._window_ticks == 0:
+                self._send_windows(player.window(now_ns))
+        self._rested, self._safety.urgent = player.at_rest, False
+        self._ticks += 1
+
+    def _notice_moved(self, command) -> None:
+        """Hold where it is an arm that somebody has moved while it was at rest."""
+        player, error = self._player, command.tracking_error
+        if self._dry_run or error is None or not error > MOVED:
+            return
+        if command.state is State.HOLDING and Reason.TRACKING not in player.holds:
+            missed = np.abs(self._measured - command.position)
+            joint = int(np.argmax(missed))
+            self._said = f"{player.names[joint]} was moved by {missed[joint]:.3g} while the arm was at rest: it is held there"
             player.hold_at(self._measured)
             player.counters["moved_at_rest"] += 1
-        self._publish_state(now_ns, command)
-        moving = command.state in (State.PLAYING, State.STOPPING) or command.velocity.any()
-        if moving:
-            self._stream(command.position)
-            if self._ticks % self._window_ticks == 0:
-                self._send_windows(player.window(now_ns))
-        self._ticks += 1
 
     def _send_windows(self, points: list) -> None:
         # Stamped at the first point, which is already due: joint_trajectory_controller then enters the window where it
@@ -204,22 +270,30 @@ class PlayerNode(ManagedNode):
                 publisher.publish(message)
 
     def _come_to_rest(self) -> None:
-        """Controllers of windows get one last window, which ends in a stop; the others are led through it."""
+        """Controllers of windows get one last window, which ends in a stop; the others are led through it. An arm at rest
+        gets nothing: somebody else may have it."""
+        if self._player.at_rest:
+            return
         self._player.stop("deactivate")
         points = self._player.window(self._now_ns())
-        if self._player.state is not State.HOLDING:
-            self._send_windows(points)
+        self._send_windows(points)
         if any(output.channel.type != WINDOWED for output, _, _ in self._outputs):
             for point in points:
                 if point.time_ns > self._commanded_ns:
                     self._stream(point.position)
                     time.sleep(self._tick_ns * 1e-9)
+        for _, _, publisher in self._outputs:  # a process that ends takes what was not yet delivered with it
+            publisher.wait_for_all_acked(Duration(seconds=ACKNOWLEDGED_S))
 
     def _publish_state(self, now_ns: int, command) -> None:
         player = self._player
         message = ExecutionState(state=STATES[player.state], tick_dt=to_duration(self._tick_ns), names=list(player.names))
         message.header.stamp = to_time(command.time_ns if command else now_ns)
-        message.reason = self.reason or self._joint_fault or self._last_refusal
+        held = player.holds.first
+        message.reason = self.reason or ("" if held is None else player.holds.said(held)) or self._description.fault \
+            or self._blind() or self._said
+        if self._dry_run:
+            message.reason = f"dry run; {message.reason}" if message.reason else "dry run"
         if command is not None:
             cursor = command.cursor
             message.player, message.tick = cursor.player, cursor.tick

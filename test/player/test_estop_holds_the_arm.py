@@ -50,7 +50,7 @@ def test_it_shortens_a_stop_that_is_under_way():
     run.player.epoch(1, 3, run.now_ns)
     run.player.estop("button", run.now_ns)
     run.ticks(30)
-    assert np.count_nonzero(run.velocities()[20:, 0]) == 2 + 8  # two ticks of the old motion, then 1.8 rad/s at 0.2 a tick
+    assert np.count_nonzero(run.velocities()[20:, 0]) == 2 + 9  # two ticks of the old motion, then 2 rad/s at 0.2 a tick
 
 
 def test_every_chunk_is_refused_until_the_reset_whatever_else_happens():

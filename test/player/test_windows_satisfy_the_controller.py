@@ -108,3 +108,35 @@ def test_at_rest_windows_are_accepted_for_ever():
     controller = JointTrajectoryController(NAMES)
     sent, _ = execute(active_player(), controller, lambda player, ms: None, 2000)
     assert controller.rejected == 0 and np.abs(sent - HOME).max() < 1e-12
+
+
+@pytest.mark.parametrize("pressed_ms", range(640, 681, 8))
+def test_an_e_stop_is_smooth_though_its_window_comes_out_of_turn(pressed_ms):
+    """Windows at every second tick, leading by as much, as the node sends them: the e-stop's goes with the next tick, and
+    keeps only what the controller executes until then. Whenever the button is pressed, the motors feel a limited stop."""
+    player, controller = active_player(lead_ms=40, start_distance=1.0), JointTrajectoryController(NAMES)
+    controller.hold(HOME)
+    sent, arriving, urgent = [], [], False
+    for ms in range(0, 1200, 4):
+        now_ns = START_NS + ms * MS
+        if ms % 100 == 0 and ms < pressed_ms:
+            player.offer(slide(now_ns, HOME + np.array([1.2, 0, 0]) * ms * 1e-3, (1.2, 0, 0), seq=ms), now_ns)
+        if ms == pressed_ms:
+            player.estop("button", now_ns)
+            urgent = True
+        if ms % 20 == 0 and ms > 0:
+            player.tick(now_ns)
+            if ms % 40 == 0 or urgent:
+                arriving.append((now_ns + 10 * MS, message(player.window(now_ns))))
+                urgent = False
+        for due in [a for a in arriving if a[0] <= now_ns]:
+            assert isinstance(controller.receive(due[1], now_ns), Accepted)
+            arriving.remove(due)
+        at = sent[-1] if sent else HOME
+        sent.append(controller.update(now_ns, at, (at - sent[-2]) / 4e-3 if len(sent) > 1 else np.zeros(3)).positions)
+    sent = np.array(sent)
+    assert_commands_within_limits(sent)
+    speed = np.diff(sent, axis=0)[:, 0] / 4e-3
+    assert speed[pressed_ms // 4 - 2] > 1.1
+    # Two ticks, one on the way to the next tick, and the braking: 1.2 rad/s at 10 rad/s^2.
+    assert (speed[(pressed_ms + 60 + 120) // 4:] == 0).all()

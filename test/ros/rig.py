@@ -33,21 +33,21 @@ TOPICS = {"scene": "scene_camera/image_raw", "wrist": "wrist_camera/image_raw"}
 
 
 class Rig:
-    """Use as a context. `robot` publishes; what the nodes publish is kept in the lists. The arm goes where it is sent."""
+    """Use as a context. `robot` publishes; what the nodes publish is kept in the lists. The arm stays where `joints` says.
+    player: further parameters of the player node."""
 
-    def __init__(self, contract=None, nodes=("policy", "player"), autostart=True, start_ns=1000 * MS):
+    def __init__(self, contract=None, nodes=("policy", "player"), autostart=True, start_ns=1000 * MS, player=None):
         sys.setswitchinterval(5e-5)  # three nodes in one interpreter, and a main thread that never rests
         rclpy.init()
         self.robot = Node("robot")
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.robot)
         self._scratch = tempfile.TemporaryDirectory()
-        parameters = [Parameter("use_sim_time", value=True), Parameter("autostart", value=autostart),
-                      Parameter("contract", value=str(contract or self._patient_contract()))]
-        kinds = {"policy": PolicyNode, "player": PlayerNode}
-        self.nodes = {name: kinds[name](parameter_overrides=parameters) for name in nodes}
-        for node in self.nodes.values():
-            self.executor.add_node(node)
+        common = {"use_sim_time": True, "autostart": autostart, "contract": str(contract or self._patient_contract())}
+        self._parameters = {"policy": common, "player": common | (player or {})}
+        self.nodes = {}
+        for name in nodes:
+            self.add(name)
         self.now_ns = start_ns
         self.joints = HOME.copy()
         self.names = list(JOINTS)
@@ -66,6 +66,12 @@ class Rig:
                                        (JointTrajectory, "arm_controller/joint_trajectory", self.trajectories, RELIABLE)):
             self.robot.create_subscription(kind, topic, lambda message, kept=kept: kept.append(message), qos)
         self.chunk_topic = self.robot.create_publisher(ActionChunk, "action_chunk", RELIABLE)
+
+    def add(self, name):
+        """Start another node, as one that joins late."""
+        kind = {"policy": PolicyNode, "player": PlayerNode}[name]
+        self.nodes[name] = kind(parameter_overrides=[Parameter(k, value=v) for k, v in self._parameters[name].items()])
+        self.executor.add_node(self.nodes[name])
 
     def __enter__(self):
         try:
