@@ -215,7 +215,7 @@ class PlayerNode(ManagedNode):
         self._take_news()
         player = self._player
         if player.state is State.IDLE:
-            if measured is None or self._description.fault:
+            if measured is None or self._description.fault or self._safety.listening:
                 self._publish_state(now_ns, None)
                 return
             player.activate(now_ns, measured)

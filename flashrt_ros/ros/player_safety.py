@@ -6,6 +6,7 @@ It lives as long as the node: an e-stop is heard, and stays latched, in every li
 
 from __future__ import annotations
 
+import time
 from typing import Callable, Iterable
 
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -19,6 +20,9 @@ from flashrt_ros.player.player import Player, PlayerError
 from flashrt_ros.player.verdict import Reason
 from flashrt_ros.ros.qos import LATCHED, RELIABLE
 
+# Of real time: what the middleware may take to find a latched e-stop.
+LISTEN_S = 0.5
+
 
 class Safety:
     """player(): the present one, or None. blind(): why a run cannot begin now, or empty. known: full names of nodes that may
@@ -30,6 +34,7 @@ class Safety:
         self.urgent = False
         self._node, self._known, self._player, self._blind = node, frozenset(known), player, blind
         self._pressed = False
+        self._born_s = time.monotonic()
         # Latched, for a button that was pressed before we came; and volatile, because a subscription that asks for latched
         # messages hears no others, and `ros2 topic pub` sends others. The complaint about them would be misleading.
         quiet = SubscriptionEventCallbacks(use_default_callbacks=False)
@@ -41,6 +46,11 @@ class Safety:
             "give_back": self._serve_give_back}.items()}
         self._way_out = {name: f"call {services[name]} when it is safe" for name in ("estop_reset", "give_back")}
         self._policy_reset = node.create_client(Trigger, "policy/reset")
+
+    @property
+    def listening(self) -> bool:
+        """Whether an e-stop that was pressed before we came may not have been heard yet: nothing should move."""
+        return time.monotonic() - self._born_s < LISTEN_S
 
     def look(self, topics: Iterable[str], now_ns: int) -> None:
         """Hold the player while anybody else has a publisher on one of these topics."""

@@ -36,6 +36,7 @@ class Puppet:
         self.rig, self.session = rig, session
         self.seq, self.steps, self.epoch = 0, 0, 1
         self.obeys, self.thinks, self.goal = True, True, None
+        self._found = set()
 
     def step(self):
         """20 ms of simulated time."""
@@ -83,18 +84,19 @@ class Puppet:
 
     def call(self, service):
         """An answer of player/<service>, while time goes on."""
-        client = self.rig.client(Trigger, f"player/{service}")
-        self.rig.until(client.service_is_ready, service)
-        future = client.call_async(Trigger.Request())
-        self.until(future.done, f"an answer of {service}")
-        return future.result()
+        return self._answer(Trigger, service, Trigger.Request())
 
     def change(self, transition):
-        client = self.rig.client(ChangeState, "player/change_state")
-        self.rig.until(client.service_is_ready, "change_state")
-        future = client.call_async(ChangeState.Request(transition=Transition(id=transition)))
-        self.until(future.done, "an answer of change_state")
-        return future.result().success
+        return self._answer(ChangeState, "change_state", ChangeState.Request(transition=Transition(id=transition))).success
+
+    def _answer(self, kind, service, request):
+        client = self.rig.client(kind, f"player/{service}")
+        if service not in self._found:
+            self.rig.until(client.service_is_ready, service)
+            self._found.add(service)
+        future = client.call_async(request)
+        self.until(future.done, f"an answer of {service}")
+        return future.result()
 
     def counts(self):
         state = self.rig.states[-1]
