@@ -42,7 +42,8 @@ class Player:
     """Joints `names` (rad or m), one tick per tick_ns. Not thread-safe. Every now_ns must come from the same clock.
 
     `counters` counts by cause: each Reason's value; `clamped` targets; `frozen_ignored`: chunks with a frozen prefix that
-    did not continue the plan, or under another strategy than rtc; `late_ticks` that were caught up with; `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
+    did not continue the plan, or under another strategy than rtc; `late_ticks` that were caught up with;
+    `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
     sessions), `clock_back`, `stalled` (no tick for longer than a window), and the holds: `emergency_stop`, `take_over`,
     `contended` (a foreign publisher), `tracking_error`; and `gave_way`: after one, commands went to where the arm was.
     Methods raise PlayerError when called while idle, but those that begin or end a hold. holds: those to begin with; kept
@@ -359,6 +360,9 @@ class Player:
 
     def _stop(self, cause: str, lead: int) -> None:
         self.counters[cause] += 1
+        if self.at_rest:  # and stays so: nothing is left to command
+            self._chunk = None
+            return
         present, fixed = self._fixed(lead)
         self._follow(Plan(self.limits, self._dt, fixed), present)
 

@@ -77,8 +77,7 @@ class PlayerNode(ManagedNode):
         known = self.declare_parameter("known_publishers", "", read_only(
             "Full names of nodes, by commas, that may also have publishers on the command topics")).value
         self._player: Player | None = None
-        self._safety = Safety(self, (name.strip() for name in known.split(",")), lambda: self._player,
-                              self._blind)
+        self._safety = Safety(self, (name.strip() for name in known.split(",")), lambda: self._player, self._blind)
         self._description = Description(self)
         self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
         self._interfaces: list = []
@@ -219,7 +218,7 @@ class PlayerNode(ManagedNode):
                 self._publish_state(now_ns, None)
                 return
             player.activate(now_ns, measured)
-            self._run = player.player_id
+            self._run, self._rested = player.player_id, True
             if self._announced is not None:
                 player.epoch(*self._announced, now_ns)
         if self._ticks % round(LOOK_S * self._rate_hz) == 0:

@@ -43,8 +43,11 @@ class Interrupted(RuleBasedStateMachine):
         self.tick(jumped=False)
 
     def tick(self, jumped, blind=False):
+        silent = Reason.TAKEN_OVER in self.player.holds and self.player.at_rest
         self.command = self.player.tick(self.now_ns, None if blind else self.arm)
         self.witness.look(self.command, self.now_ns, jumped)
+        if silent:  # then no command is meant for the arm, whatever else there is to report
+            assert self.player.at_rest and self.command.state in (State.TAKEN_OVER, State.ESTOP)
         if not self.held_arm:
             self.arm = self.command.position
         if jumped:

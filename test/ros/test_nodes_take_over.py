@@ -51,6 +51,22 @@ def test_after_a_take_over_not_one_command_is_published(rig, puppet):
     assert "give_back" in rig.states[-1].reason and puppet.counts()["take_over"] == 1
 
 
+def test_the_persons_own_node_is_no_reason_to_speak(rig, puppet):
+    """It publishes on the same topic, of course; that is told, and counts as soon as the arm is given back."""
+    sent = taken_over(puppet)
+    other = Node("teleop")
+    publisher = other.create_publisher(JointTrajectory, TOPIC, RELIABLE)
+    puppet.until(lambda: puppet.counts().get("contended"), "the look who else publishes")
+    puppet.steps_of(5)
+    assert len(rig.trajectories) == sent and {s.state for s in rig.states[-5:]} == {ExecutionState.TAKEN_OVER}
+    answer = puppet.call("give_back")
+    assert answer.success and "still held: /teleop" in answer.message
+    puppet.until_state("FAULT")
+    other.destroy_publisher(publisher)
+    puppet.until_moving()
+    other.destroy_node()
+
+
 def test_it_goes_on_from_where_the_person_left_the_arm(rig, puppet):
     """The first command is the measured pose; what is planned for elsewhere is approached slowly, and seen to be."""
     sent, run = taken_over(puppet), rig.states[-1].player
