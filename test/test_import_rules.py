@@ -19,7 +19,7 @@ MAY_IMPORT = {
 }
 ROS = {"rclpy", "sensor_msgs", "std_msgs", "std_srvs", "trajectory_msgs", "builtin_interfaces", "rosgraph_msgs", "lifecycle_msgs"}
 NO_TORCH = ("contract", "chunk", "player", "sim")
-FREE_OF_EVERYTHING = {"errors", "resources", "__version__"}
+FREE_OF_EVERYTHING = {"errors", "resources", "spawn", "__version__"}
 
 
 def imports(path: Path) -> set[str]:

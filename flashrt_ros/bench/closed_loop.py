@@ -13,6 +13,7 @@ from typing import Callable
 import numpy as np
 
 from flashrt_ros import policies
+from flashrt_ros.bench.jobs import MEASURED
 from flashrt_ros.bench.smoothness import largest_jump, rms_jerk
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.pipeline import Pipeline
@@ -29,7 +30,6 @@ from flashrt_ros.sim import expert
 from flashrt_ros.sim.episode import Episode
 from flashrt_ros.sim.robot import MS, TICK_NS, WINDOW_TICKS, Robot
 
-MEASURED = "measured"
 WAY_NS = (WINDOW_TICKS + 1) * TICK_NS  # motion that is settled when a chunk arrives: the window under way, and a tick
 
 
@@ -57,8 +57,8 @@ class Outcome:
 class ClosedLoop:
     """contract: for a policy of the built-in world. latency: ns from a decision to its chunk's arrival at the player;
     or MEASURED: as long as the decision took here. see(image) -> image: what becomes of each camera frame (the
-    black-image control). watch(episode, chunk): called at each decision. threads: torch's, on the CPU. strategy: of the player.
-    digest: the pipeline's identity, weights included."""
+    black-image control). threads: torch's, on the CPU. strategy: of the player. digest: the pipeline's identity, weights
+    included."""
 
     def __init__(self, contract: Contract, latency: int | str = 40 * MS, see: Callable[[np.ndarray], np.ndarray] | None = None,
                  device: str = "cpu", threads: int = 1, strategy: str = "latest") -> None:
@@ -75,7 +75,8 @@ class ClosedLoop:
 
     def run(self, task: Instruction | str, seed: int, told: str | None = None, use_expert: bool = False,
             watch: Callable[[Episode, np.ndarray | None], None] | None = None) -> Outcome:
-        """told: another instruction for the policy than the one that is scored. use_expert: privileged chunks instead."""
+        """told: another instruction for the policy than the one that is scored. use_expert: privileged chunks instead.
+        watch(episode, chunk): called at each decision."""
         episode = Episode(self._robot, task, seed, self._pipeline.period_ns, render=not use_expert)
         told = told or episode.instruction.text
         intake = Intake(self._pipeline, check_frozen=False)  # a noiseless world repeats its frames while nothing moves

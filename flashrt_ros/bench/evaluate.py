@@ -60,7 +60,10 @@ def _check_outputs(options: argparse.Namespace) -> None:
             raise EvaluationError(f"{flag} {path}: the file's name must end in one of {', '.join(suffixes)}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            new = not path.exists()
             path.open("a").close()
+            if new:  # nothing is left of a run that fails
+                path.unlink()
         except OSError as error:
             raise EvaluationError(f"{flag} {path}: {error.strerror}; give a file that can be written") from error
 

@@ -11,9 +11,8 @@ from flashrt_ros.chunk.splice import STRATEGIES
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.policies.instruction import HELD_OUT, KINDS, Instruction
 from flashrt_ros.policies.tabletop_cell import COLOURS
-from flashrt_ros.sim.layout import draw_instruction
+from flashrt_ros.sim.layout import FIRST_EVALUATION_SEED, draw_instruction
 
-FIRST_EVALUATION_SEED = 10_000  # scenes before it belong to training
 POLICY, BLACK, WRONG, HELD_OUT_PAIRS, EXPERT = "policy", "black images", "wrong instruction", "held-out pairs", "expert"
 CONTROLS = (POLICY, BLACK, WRONG, HELD_OUT_PAIRS)
 MEASURED = "measured"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from flashrt_ros.bench import closed_loop
 from flashrt_ros.bench.closed_loop import ClosedLoop
 from flashrt_ros.bench.failures import cause
 from flashrt_ros.bench.jobs import BLACK, EXPERT, MEASURED, Job, Setting
@@ -51,7 +50,7 @@ class Runner:
         key = job.path, setting, job.threads
         if key != self._made:
             self.close()
-            latency = closed_loop.MEASURED if setting.latency == MEASURED else round(setting.latency * 1e6)
+            latency = MEASURED if setting.latency == MEASURED else round(setting.latency * 1e6)
             self._loop = ClosedLoop(load(job.path, dict(setting.overrides)), latency,
                                     np.zeros_like if setting.condition == BLACK else None, setting.device, job.threads,
                                     setting.strategy)

@@ -3,9 +3,7 @@ built for one (engine, world, graphics context) serves them all. Imports neither
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import traceback
 from collections import Counter, deque
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from typing import Iterator, Sequence
 from flashrt_ros.bench.jobs import EvaluationError, Job, Setting
 from flashrt_ros.bench.rows import Result
 from flashrt_ros.errors import FlashRTError
+from flashrt_ros.spawn import deaf_to_ctrl_c, start
 
 
 @dataclass
@@ -35,9 +34,9 @@ def episodes(jobs: Sequence[Job], workers: int, failures: Path | None = None,
     queue = _Queue(jobs)
     crew: dict[Connection, _Worker] = {}
     try:
-        with _environment(threads), _deaf_to_ctrl_c():
+        with _environment(threads), deaf_to_ctrl_c():
             for _ in range(min(workers, len(jobs))):
-                pipe, process = _start(failures)
+                pipe, process = start(_work, failures)
                 crew[pipe] = _Worker(process)
         for pipe, worker in crew.items():
             _give(pipe, worker, queue)
@@ -103,16 +102,6 @@ def _answer(pipe: Connection, worker: _Worker) -> tuple[Result, str]:
     return answer
 
 
-def _start(failures: Path | None) -> tuple[Connection, BaseProcess]:
-    # spawn: a forked process would inherit PyTorch's threads and the EGL context.
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, failures), daemon=True)
-    process.start()
-    theirs.close()
-    return ours, process
-
-
 def _work(pipe: Connection, failures: Path | None) -> None:
     from flashrt_ros.bench.runner import Runner
 
@@ -123,7 +112,7 @@ def _work(pipe: Connection, failures: Path | None) -> None:
                 pipe.send(runner.run(job))
             except FlashRTError as error:
                 pipe.send(str(error))
-            except Exception:
+            except Exception:  # a bug: the parent ends the evaluation with its traceback
                 pipe.send(f"{job.kind}, seed {job.seed}, {job.setting.condition}: an error in the program\n"
                           f"{traceback.format_exc()}")
     except (EOFError, OSError):  # the parent is gone
@@ -144,13 +133,3 @@ def _environment(threads: int) -> Iterator[None]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
-
-
-@contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """What is started in here does not hear the terminal's Ctrl-C: the parent ends it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

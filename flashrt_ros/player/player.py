@@ -26,6 +26,7 @@ from flashrt_ros.chunk.splice import strategy
 from flashrt_ros.player.blend import Blend
 from flashrt_ros.player.command import Command, Point, State
 from flashrt_ros.player.conform import conform
+from flashrt_ros.player.entry import find_entry
 from flashrt_ros.player.holds import CAUSES, LATCHED, Holds
 from flashrt_ros.player.limits import FAR, Limits
 from flashrt_ros.player.memory import Memory
@@ -240,52 +241,37 @@ class Player:
         return None
 
     def _enter(self, chunk: Chunk, clamped: int) -> Accepted | Refused:
-        base, played_ns = chunk.base, self._consumed * self.tick_ns
-        # start_ns: of its step 0, in played time.
-        if base.player == self.player_id and base.session != 0:
-            if base.tick > self._consumed:
-                return Refused(Reason.BAD_BASE, f"chunk {chunk.order}: its base is tick {base.tick} of this player, "
-                                                f"which has played {self._consumed}")
-            start_ns = base.tick * self.tick_ns + base.lag_ns + chunk.offset_ns
-        else:
-            start_ns = played_ns + chunk.start_ns - self._time_ns
-        entry_ns = max(0, played_ns - start_ns)
-        steps_left = ((chunk.horizon - 1) * chunk.step_ns - entry_ns) // self.tick_ns
-        life_left = (chunk.start_ns + self._expiry_ns - self._time_ns) // self.tick_ns
-        ticks = min(steps_left, life_left)
-        if ticks <= self._lead:
-            return Refused(Reason.HORIZON if steps_left <= self._lead else Reason.EXPIRED,
-                           f"chunk {chunk.order}: entered at step {entry_ns / chunk.step_ns:.1f} of {chunk.horizon} it "
-                           f"has {steps_left} ticks left, and {life_left} to its expiry; it needs more than the "
-                           f"{self._lead} whose motion is fixed (lead_ms)")
+        entry = find_entry(chunk, self.player_id, self._consumed, self._time_ns, self.tick_ns, self._expiry_ns, self._lead)
+        if isinstance(entry, Refused):
+            return entry
+        into_ns, ticks = entry.into_ns, entry.ticks
         if self._chunk is None:
             self._memory.clear()
-        sent, chunk = chunk, self._memory.splice(chunk, start_ns, played_ns)
+        sent, chunk = chunk, self._memory.splice(chunk, entry.start_ns, self._consumed * self.tick_ns)
         # A frozen prefix that is left continues the plan: until its end the motion stays as it was planned.
-        frozen = ((chunk.frozen_prefix - 1) * chunk.step_ns - entry_ns) // self.tick_ns
+        frozen = ((chunk.frozen_prefix - 1) * chunk.step_ns - into_ns) // self.tick_ns
         lead = max(self._lead, min(frozen, ticks - 1, self._plan.follows - self._row))
         present, fixed = self._fixed(lead)
         position, velocity = fixed[-1]
         elapsed_ns = np.arange(ticks - lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row
-        said = sample(chunk, chunk.start_ns + entry_ns + lead * self.tick_ns + elapsed_ns)
+        said = sample(chunk, chunk.start_ns + into_ns + lead * self.tick_ns + elapsed_ns)
         blend = Blend.within(self.limits, position - said.position[0], velocity - said.velocity[0],
                              self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(elapsed_ns[1:] * 1e-9)
         reference = said.position[1:] + offset, said.velocity[1:] + rate
-        limits = self._slow if self._is_far(chunk, entry_ns, position) else self.limits
-        self._follow(Plan(limits, self._dt, fixed, reference), present, chunk, entry_ns,
-                     "ran_out" if steps_left <= life_left else "chunk_expired")
+        limits = self._slow if self._is_far(chunk, into_ns, position) else self.limits
+        self._follow(Plan(limits, self._dt, fixed, reference), present, chunk, into_ns, entry.end)
         self._faulted = False
         self.counters["session_changes"] += self._sessions.accept(chunk.order)
         self.counters["clamped"] += clamped
         self.counters["frozen_ignored"] += chunk.frozen_prefix < sent.frozen_prefix
-        self._memory.keep(sent, start_ns, (entry_ns + ticks * self.tick_ns) // chunk.step_ns + 1)
-        return Accepted(entry_ns / chunk.step_ns, clamped, said.position[0] - position)
+        self._memory.keep(sent, entry.start_ns, (into_ns + ticks * self.tick_ns) // chunk.step_ns + 1)
+        return Accepted(into_ns / chunk.step_ns, clamped, said.position[0] - position)
 
-    def _is_far(self, chunk: Chunk, entry_ns: int, position: np.ndarray) -> bool:
+    def _is_far(self, chunk: Chunk, into_ns: int, position: np.ndarray) -> bool:
         """Whether a chunk must be approached from this position [N]. Once one need not, none must, until the next run."""
         if self._approaching:
-            behind = chunk.positions[:entry_ns // chunk.step_ns + 2]
+            behind = chunk.positions[:into_ns // chunk.step_ns + 2]
             self._approaching = np.abs(behind - position).max(axis=1).min() > self.parameters.start_distance
         return self._approaching
 
@@ -353,10 +339,10 @@ class Player:
         self._approaching = True
         self._tracking.forget()
 
-    def _follow(self, plan: Plan, present: int, chunk: Chunk | None = None, entry_ns: int = 0, end: str = "") -> None:
-        """From now on this plan, of which row `present` is the present, entry_ns into the chunk."""
+    def _follow(self, plan: Plan, present: int, chunk: Chunk | None = None, into_ns: int = 0, end: str = "") -> None:
+        """From now on this plan, of which row `present` is the present, into_ns into the chunk."""
         self._plan, self._row = plan, present
-        self._chunk, self._row_0_ns, self._end = chunk, entry_ns - present * self.tick_ns, end
+        self._chunk, self._row_0_ns, self._end = chunk, into_ns - present * self.tick_ns, end
 
     def _stop(self, cause: str, lead: int) -> None:
         self.counters[cause] += 1

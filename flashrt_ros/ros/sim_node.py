@@ -24,16 +24,16 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.policies.tabletop_arm import ARM, CAMERAS, GRIPPER, HOME, JOINTS
+from flashrt_ros.policies.tabletop_arm import CAMERAS, HOME, JOINTS
 from flashrt_ros.ros.convert import to_ns, to_time
 from flashrt_ros.ros.images import encode
 from flashrt_ros.ros.qos import LATCHED, RELIABLE
 from flashrt_ros.ros.spin import spinning
-from flashrt_ros.sim.jtc import JointTrajectoryController, Rejected, Trajectory, TrajectoryPoint
+from flashrt_ros.sim.controllers import GROUPS, Controllers
+from flashrt_ros.sim.jtc import Rejected, Trajectory, TrajectoryPoint
 from flashrt_ros.sim.world import CONTROL_NS, World
 from flashrt_ros.srv import ResetWorld
 
-ARM_JOINTS = tuple(j.name for j in ARM)
 FRAME_STEPS = 2  # control updates between publications of clock and joints: 125 Hz
 IMAGE_STEPS = 10  # 25 Hz
 SCORE_STEPS = 25
@@ -52,16 +52,15 @@ class SimNode(Node):
         self._lock = threading.Lock()
         self._world = World(size)
         self._instruction = self._world.reset(task, seed)
-        self._controllers = {"arm": JointTrajectoryController(ARM_JOINTS), "gripper": JointTrajectoryController((GRIPPER.name,))}
-        self._columns = {"arm": np.arange(len(ARM_JOINTS)), "gripper": np.array([len(ARM_JOINTS)])}
-        self._hold(HOME)
+        self._controllers = Controllers()
+        self._controllers.hold(HOME)
         self._clock_topic = self.create_publisher(Clock, "/clock", 1)
         self._joints = self.create_publisher(JointState, "joint_states", 10)
         self._images = {name: (self.create_publisher(Image, f"{name}_camera/image_raw", 5), Image()) for name in CAMERAS}
         # A real sensor never repeats a frame to the bit; the policy takes a camera that does for a frozen one.
         self._noise = np.random.default_rng(seed).integers(-2, 3, (7, *size[::-1], 3), np.int16)
         self._score = self.create_publisher(String, "~/score", LATCHED)
-        for name in self._controllers:
+        for name in GROUPS:
             self.create_subscription(JointTrajectory, f"{name}_controller/joint_trajectory",
                                      lambda message, name=name: self._receive(name, message), RELIABLE)
         self.create_service(ResetWorld, "~/reset", self._reset)
@@ -87,7 +86,7 @@ class SimNode(Node):
     def _frame(self) -> None:
         with self._lock:
             for _ in range(FRAME_STEPS):
-                self._world.step(self._command())
+                self._world.step(self._controllers.update(self._world.time_ns, *self._world.joints()))
             now_ns = self._world.time_ns
             position, velocity = self._world.joints()
             tick = now_ns // CONTROL_NS
@@ -107,32 +106,20 @@ class SimNode(Node):
             state = asdict(score) | {"task": instruction.text, "time_ns": now_ns}
             self._score.publish(String(data=json.dumps(state, default=float)))
 
-    def _command(self) -> np.ndarray:
-        position, velocity = self._world.joints()
-        command = np.empty(len(JOINTS))
-        for name, controller in self._controllers.items():
-            columns = self._columns[name]
-            command[columns] = controller.update(self._world.time_ns, position[columns], velocity[columns]).positions
-        return command
-
     def _receive(self, name: str, message: JointTrajectory) -> None:
         points = [TrajectoryPoint(p.positions, p.velocities, p.accelerations, to_ns(p.time_from_start)) for p in message.points]
         trajectory = Trajectory(message.joint_names, points, to_ns(message.header.stamp))
         with self._lock:
-            verdict = self._controllers[name].receive(trajectory, self._world.time_ns)
+            verdict = self._controllers.receive(name, trajectory, self._world.time_ns)
         if isinstance(verdict, Rejected) and self._reported_rejection.get(name) != verdict.reason:
             self._reported_rejection[name] = verdict.reason
             self.get_logger().warning(f"{name}_controller rejected a trajectory: {verdict.reason}")
-
-    def _hold(self, position: np.ndarray) -> None:
-        for name, controller in self._controllers.items():
-            controller.hold(position[self._columns[name]])
 
     def _reset(self, request: ResetWorld.Request, response: ResetWorld.Response) -> ResetWorld.Response:
         try:
             with self._lock:
                 self._instruction = self._world.reset(request.task, request.seed)
-                self._hold(HOME)
+                self._controllers.hold(HOME)
                 response.stamp = to_time(self._world.time_ns)
         except FlashRTError as error:
             response.message = str(error)

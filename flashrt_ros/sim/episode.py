@@ -31,7 +31,6 @@ class Episode:
                  limit_ns: int = LIMIT_NS, render: bool = True, frame_lead_ns: int = FRAME_LEAD_NS) -> None:
         self.robot = robot
         self.instruction = robot.reset(task, seed)
-        self.seed = seed
         self.index = 0
         self.decisions = 0
         self._period_ns, self._limit_ns, self._lead_ns, self._render = period_ns, limit_ns, frame_lead_ns, render

@@ -14,6 +14,7 @@ from flashrt_ros.policies.tabletop_cell import (
     BELT_RESTS, BELT_RUNS, BELT_SPEED, BELT_X, BELT_Z, BIN_JITTER, BIN_X, BIN_Y, COLOURS, CUBE, CUBE_X, CUBE_Y, TABLE_Z,
 )
 
+FIRST_EVALUATION_SEED = 10_000  # training draws its scenes below it, evaluation from it on
 # Between the centres of any two cubes on the table: fingers at their widest reach 0.05 m from a cube's centre and a
 # neighbour's corner 0.028 m from its own, so an aligned grasp touches no neighbour.
 SPACING = 0.088

@@ -12,14 +12,15 @@ from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Refused
 from flashrt_ros.policies.instruction import Instruction
-from flashrt_ros.policies.tabletop_arm import ARM, JOINTS, LOWER, MAX_ACCELERATION, MAX_VELOCITY, UPPER
-from flashrt_ros.sim.jtc import JointTrajectoryController, Rejected, Trajectory, TrajectoryPoint
+from flashrt_ros.policies.tabletop_arm import JOINTS, LOWER, MAX_ACCELERATION, MAX_VELOCITY, UPPER
+from flashrt_ros.sim.controllers import GROUPS, Controllers
+from flashrt_ros.sim.jtc import Rejected, Trajectory, TrajectoryPoint
 from flashrt_ros.sim.world import CONTROL_NS, World
 
 MS = 1_000_000
 TICK_NS = 20 * MS  # of the player
+assert TICK_NS % CONTROL_NS == 0
 WINDOW_TICKS = 2  # ticks per window that the player sends
-GROUPS = {"arm": np.arange(len(ARM)), "gripper": np.array([len(ARM)])}
 ARM_LIMITS = Limits(JOINTS, LOWER, UPPER, MAX_VELOCITY, MAX_ACCELERATION)
 
 
@@ -46,10 +47,8 @@ class Robot:
         self._seq = 0
         self._player = Player(JOINTS, self._limits, TICK_NS, self._parameters)
         self._player.activate(self._start_ns, position, player_id=1)
-        self._controllers = {}
-        for name, columns in GROUPS.items():
-            self._controllers[name] = JointTrajectoryController([JOINTS[c] for c in columns])
-            self._controllers[name].hold(position[columns])
+        self._controllers = Controllers()
+        self._controllers.hold(position)
         self._cursors = [(self._start_ns, self._player.cursor)]  # (time of the command, cursor), the last two
         return instruction
 
@@ -91,10 +90,7 @@ class Robot:
                 self._cursors = [self._cursors[-1], (command.time_ns, command.cursor)]
                 if elapsed_ns // TICK_NS % WINDOW_TICKS == 0:
                     self._send_window(now_ns)
-            targets = np.empty(len(JOINTS))
-            for name, columns in GROUPS.items():
-                targets[columns] = self._controllers[name].update(now_ns, position[columns], velocity[columns]).positions
-            world.step(targets)
+            world.step(self._controllers.update(now_ns, position, velocity))
 
     def close(self) -> None:
         self.world.close()
@@ -105,7 +101,4 @@ class Robot:
             trajectory = Trajectory([JOINTS[c] for c in columns], tuple(
                 TrajectoryPoint(p.position[columns], p.velocity[columns], time_from_start_ns=p.time_ns - points[0].time_ns)
                 for p in points), points[0].time_ns)
-            self.refused += isinstance(self._controllers[name].receive(trajectory, now_ns), Rejected)
-
-
-assert TICK_NS % CONTROL_NS == 0
+            self.refused += isinstance(self._controllers.receive(name, trajectory, now_ns), Rejected)

@@ -7,15 +7,12 @@ and Bagnell, 2011).
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.shared_memory import SharedMemory
-from typing import Iterator
 
 import numpy as np
 
@@ -25,11 +22,11 @@ from flashrt_ros.policies.tabletop_arm import JOINTS
 from flashrt_ros.policies.tabletop_vla_spec import HORIZON
 from flashrt_ros.policies.tabletop_vla_words import encode
 from flashrt_ros.sim.episode import Episode
-from flashrt_ros.sim.layout import draw_instruction
+from flashrt_ros.sim.layout import FIRST_EVALUATION_SEED, draw_instruction
 from flashrt_ros.sim.robot import MS, Robot
+from flashrt_ros.spawn import deaf_to_ctrl_c, start
 from flashrt_ros.train.record import RECORD, fill
 
-SEEDS = 10_000  # training scenes are 0 to SEEDS - 1; evaluation scenes begin at SEEDS
 KIND_SHARE = {"pick": 0.3, "place": 0.4, "belt": 0.3}
 LIMIT_NS = 8_000 * MS
 LATENCY_MS, LEAD_MS = (20, 80), (8, 60)  # of a chunk on its way to the player; of a frame before its decision
@@ -61,9 +58,9 @@ class Worlds:
         self.records, self.chunks, self._share = _views(self._memory, self.n)
         self._crew: list[tuple[Connection, BaseProcess]] = []
         try:
-            with _deaf_to_ctrl_c():
+            with deaf_to_ctrl_c():
                 for i in range(processes):
-                    self._crew.append(_start(self._memory.name, self.n, i * each, each, drive))
+                    self._crew.append(start(_work, self._memory.name, self.n, i * each, each, drive))
             self.wait()
         except BaseException:
             self.close()
@@ -110,7 +107,7 @@ class Worlds:
 def draw_task(rng: np.random.Generator) -> tuple[Instruction, int]:
     """The instruction and the scene of a training episode: never a held-out pair, never a scene of evaluation."""
     while True:
-        kind, seed = str(rng.choice(KINDS, p=[KIND_SHARE[k] for k in KINDS])), int(rng.integers(SEEDS))
+        kind, seed = str(rng.choice(KINDS, p=[KIND_SHARE[k] for k in KINDS])), int(rng.integers(FIRST_EVALUATION_SEED))
         instruction = draw_instruction(kind, seed)
         if not is_held_out(instruction):
             return instruction, seed
@@ -125,26 +122,6 @@ def _views(memory: SharedMemory, n: int) -> tuple[np.ndarray, np.ndarray, np.nda
     records = np.ndarray(n, RECORD, memory.buf, at)
     chunks = np.ndarray((n, HORIZON, len(JOINTS)), np.float32, memory.buf, at + n * RECORD.itemsize)
     return records, chunks, np.ndarray(1, np.float64, memory.buf)
-
-
-def _start(name: str, n: int, first: int, count: int, drive: Drive) -> tuple[Connection, BaseProcess]:
-    # spawn: a forked process would inherit PyTorch's threads and its CUDA context.
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, name, n, first, count, drive), daemon=True)
-    process.start()
-    theirs.close()
-    return ours, process
-
-
-@contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """What is started in here does not hear the terminal's Ctrl-C: the trainer ends it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(pipe: Connection, name: str, n: int, first: int, count: int, drive: Drive) -> None:

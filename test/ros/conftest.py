@@ -19,3 +19,22 @@ def ros_domain():
     with dds.claim_domain() as domain:
         os.environ |= dds.environment() | {"ROS_DOMAIN_ID": str(domain)}
         yield domain
+
+
+@pytest.fixture
+def rig():
+    """The player node alone; files about more nodes have a rig of their own."""
+    from rig import Rig
+
+    with Rig(nodes=("player",)) as rig:
+        yield rig
+
+
+@pytest.fixture
+def puppet(rig):
+    """A policy and an arm for it, in motion."""
+    from puppet import Puppet
+
+    puppet = Puppet(rig)
+    puppet.until_moving()
+    return puppet

@@ -12,19 +12,6 @@ from flashrt_ros.msg import ExecutionState
 from flashrt_ros.ros.qos import LATCHED
 
 
-@pytest.fixture
-def rig():
-    with Rig(nodes=("player",)) as rig:
-        yield rig
-
-
-@pytest.fixture
-def puppet(rig):
-    puppet = Puppet(rig)
-    puppet.until_moving()
-    return puppet
-
-
 def at_rest(rig):
     return not np.any(rig.states[-1].velocity)
 

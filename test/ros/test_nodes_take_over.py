@@ -1,7 +1,6 @@
 """A person, another node, or something in the way takes the arm from the policy, over real DDS; and it goes on afterwards."""
 
 import numpy as np
-import pytest
 from lifecycle_msgs.msg import Transition
 from puppet import Puppet, contract
 from rclpy.node import Node
@@ -12,19 +11,6 @@ from flashrt_ros.msg import ExecutionState
 from flashrt_ros.ros.qos import RELIABLE
 
 TOPIC = "arm_controller/joint_trajectory"
-
-
-@pytest.fixture
-def rig():
-    with Rig(nodes=("player",)) as rig:
-        yield rig
-
-
-@pytest.fixture
-def puppet(rig):
-    puppet = Puppet(rig)
-    puppet.until_moving()
-    return puppet
 
 
 def taken_over(puppet):

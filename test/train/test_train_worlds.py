@@ -10,8 +10,8 @@ import pytest
 
 from flashrt_ros.policies.instruction import HELD_OUT, KINDS
 from flashrt_ros.policies.tabletop_arm import HOME
-from flashrt_ros.sim.layout import draw_instruction
-from flashrt_ros.train.worlds import KIND_SHARE, SEEDS, Drive, Worlds, WorldsError, draw_task
+from flashrt_ros.sim.layout import FIRST_EVALUATION_SEED, draw_instruction
+from flashrt_ros.train.worlds import KIND_SHARE, Drive, Worlds, WorldsError, draw_task
 
 FRESH = (1,)
 
@@ -39,7 +39,7 @@ def test_tasks_are_drawn_from_training_only():
     drawn in its share."""
     rng = np.random.default_rng(0)
     tasks = [draw_task(rng) for _ in range(4000)]
-    assert all(0 <= seed < SEEDS == 10_000 for _, seed in tasks)
+    assert all(0 <= seed < FIRST_EVALUATION_SEED == 10_000 for _, seed in tasks)
     assert all(instruction == draw_instruction(instruction.kind, seed) for instruction, seed in tasks)
     pairs = {(instruction.colour, instruction.bin) for instruction, _ in tasks if instruction.kind == "place"}
     assert len(pairs) == 12 and not pairs & HELD_OUT
