@@ -51,25 +51,30 @@ def environment(profile: Path | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def claim_domain(directory: Path | None = None) -> Iterator[int]:
+def claim_domain(scheme: str = "flashrt_ros") -> Iterator[int]:
     """A ROS_DOMAIN_ID that no other claim holds while the context lasts (or its process, if that is killed).
 
-    directory: where the lock files lie; None: ~/.ros/flashrt/domains. A domain whose discovery port is taken by a
-    process outside this scheme is passed over. On exit the shared memory of dead processes is cleaned.
+    A claim is a Unix socket with an abstract name: it reaches as far as the network namespace, as DDS itself does, so
+    that users and containers that share a network see each other's, where lock files in a home directory do not.
+    scheme: claims of different schemes do not see each other. A domain whose discovery port is taken by a process
+    outside of it is passed over. On exit the shared memory of dead processes is cleaned.
     Raises DdsError when all domains are taken.
     """
-    directory = directory or Path.home() / ".ros" / "flashrt" / "domains"
-    directory.mkdir(parents=True, exist_ok=True)
     for domain in DOMAINS:
-        with open(directory / f"{domain}.lock", "ab") as lock:
-            if _try_lock(lock.fileno()) and not _discovery_port_taken(domain):
-                try:
-                    yield domain
-                finally:
-                    clean_shared_memory()
-                return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as claim:
+            try:
+                claim.bind(f"\0{scheme}/domain/{domain}")
+            except OSError:
+                continue
+            if _discovery_port_taken(domain):
+                continue
+            try:
+                yield domain
+            finally:
+                clean_shared_memory()
+            return
     raise DdsError(
-        f"all of the ROS domains {DOMAINS[-1]} to {DOMAINS[0]} are taken (locks in {directory}); allowed: one free. "
+        f"all of the ROS domains {DOMAINS[-1]} to {DOMAINS[0]} are taken on this network; allowed: one free. "
         "Stop other demos and tests"
     )
 
