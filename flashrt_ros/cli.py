@@ -37,6 +37,15 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", type=Path, default=Path("out/demo"), help="where table, pictures and logs go")
     demo.set_defaults(run=_demo)
 
+    drill = commands.add_parser("drill", help="kill -9 policy, camera and player while the built-in robot moves")
+    drill.add_argument("--victims", default="policy,camera,player", help="separated by commas, in turn (default: %(default)s)")
+    drill.add_argument("--rounds", type=int, default=1, metavar="N", help="how often each is killed (default: %(default)s)")
+    drill.add_argument("--seed", type=int, default=10_000, help="scene of the first turn; the others follow")
+    drill.add_argument("--contract", type=Path, default=None, help="contract file (default: the built-in policy's)")
+    drill.add_argument("--out", type=Path, default=Path("out/drill"), help="where the picture and logs go")
+    drill.add_argument("--json", type=Path, default=None, metavar="FILE", help="figures and every violation")
+    drill.set_defaults(run=_drill)
+
     plan = commands.add_parser("plan", help="verify a contract and show the pipeline that it makes")
     plan.add_argument("contract", type=Path)
     plan.add_argument("--picture", type=Path, default=None, metavar="FILE.svg", help="also draw it")
@@ -55,7 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
 
     bench = commands.add_parser("bench", help="measurements on this machine")
-    bench.add_argument("what", choices=["load"], help="load: three cameras and joint states into a node shaped as ours")
+    bench.add_argument("what", choices=["load", "loop"], help="load: three cameras and joint states into a node shaped as ours; loop: how "
+                       "late the player's control loop wakes on a busy machine")
     bench.add_argument("rest", nargs=argparse.REMAINDER)
     bench.set_defaults(run=_bench)
     return parser
@@ -80,7 +90,7 @@ def _add_eval(commands) -> None:
                       "40), or 'measured': as long as each decision takes here")
     what.add_argument("--strategy", default="latest", metavar="NAME", help="what the player follows when a new chunk comes: "
                       "'latest' (default); 'ensemble', the mean of all predictions for the same moment; or 'rtc', for a policy that "
-                      "continues its last chunk (--set policy.continues=true)")
+                      "continues its last chunk (--set policy.continues=future_state)")
     how = evaluate.add_argument_group("how")
     how.add_argument("--workers", type=int, default=0, metavar="W", help="processes (default: one per core)")
     how.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
@@ -98,6 +108,12 @@ def _demo(options: argparse.Namespace) -> int:
     from flashrt_ros.ros.demo import demo
 
     return demo(options.episodes, options.seed, options.contract, options.out)
+
+
+def _drill(options: argparse.Namespace) -> int:
+    from flashrt_ros.ros.drill import drill
+
+    return drill(options.victims.split(","), options.rounds, options.seed, options.contract, options.out, options.json)
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -140,9 +156,12 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from flashrt_ros.bench.camera_load import main as camera_load
+    if options.what == "loop":
+        from flashrt_ros.bench.loop import main
+    else:
+        from flashrt_ros.bench.camera_load import main
 
-    return camera_load(options.rest)
+    return main(options.rest)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,16 @@ import numpy as np
 
 from flashrt_ros import policies
 from flashrt_ros.bench.jobs import MEASURED
-from flashrt_ros.bench.smoothness import largest_jump, rms_jerk
+from flashrt_ros.bench.smoothness import mean_jump, rms_jerk
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Contract
 from flashrt_ros.contract.verify import verify
-from flashrt_ros.engine.continuation import Continuation
+from flashrt_ros.engine.continuation import Commanded, Continuation
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
 from flashrt_ros.engine.noise import with_noise
+from flashrt_ros.engine.targets import Targets
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.policies.instruction import Instruction
 from flashrt_ros.policies.tabletop_arm import ARM, JOINTS
@@ -36,7 +37,7 @@ WAY_NS = (WINDOW_TICKS + 1) * TICK_NS  # motion that is settled when a chunk arr
 @dataclass(frozen=True)
 class Outcome:
     """One episode's outcome. told: the instruction that the policy got. refused: decisions without a chunk, chunks that
-    the player refused and trajectories that a controller rejected, together: 0 in a healthy run. jerk_rad_s3, jump_rad: of
+    the player refused and trajectories that a controller rejected, together: 0 in a healthy run. jerk_rad_s3, mean_jump_rad: of
     the commands to the arm's joints without the gripper, see smoothness.py. decision_ms: median wall-clock time of a decision
     on this machine; decision_p95_ms: its 95th percentile."""
 
@@ -49,7 +50,7 @@ class Outcome:
     decisions: int
     refused: int
     jerk_rad_s3: float
-    jump_rad: float
+    mean_jump_rad: float
     decision_ms: float
     decision_p95_ms: float = field(default=0.0, compare=False)
 
@@ -71,7 +72,8 @@ class ClosedLoop:
         self._latency, self._see = latency, see or (lambda image: image)
         self._cameras = [i.name for i in contract.inputs if i.image is not None]
         height, width = self._pipeline.input[self._cameras[0]].image.size
-        self._robot = Robot(Limits.of(JOINTS, contract.limits), (width, height), strategy)
+        self._limits = Limits.of(JOINTS, contract.limits)
+        self._robot = Robot(self._limits, (width, height), strategy)
 
     def run(self, task: Instruction | str, seed: int, told: str | None = None, use_expert: bool = False,
             watch: Callable[[Episode, np.ndarray | None], None] | None = None) -> Outcome:
@@ -82,11 +84,13 @@ class ClosedLoop:
         intake = Intake(self._pipeline, check_frozen=False)  # a noiseless world repeats its frames while nothing moves
         intake.offer("task", told, None, 0)
         self._engine.reset()
-        continuation = Continuation(self._pipeline, (self._contract.deadline_ns if self._latency == MEASURED else self._latency) + WAY_NS)
+        sure_ns = (self._contract.deadline_ns if self._latency == MEASURED else self._latency) + WAY_NS
+        continuation, targets = Continuation(self._pipeline, sure_ns, self._limits), Targets(self._pipeline, sure_ns)
         output, without_chunk, took = self._contract.outputs[0], 0, []
         while not episode.over:
             began = time.perf_counter_ns()
-            positions = expert.decide(self._robot.world) if use_expert else self._decide(episode, intake, continuation, seed)
+            positions = (expert.decide(self._robot.world) if use_expert
+                         else self._decide(episode, intake, continuation, targets, seed))
             took.append(time.perf_counter_ns() - began)
             without_chunk += positions is None
             if watch is not None:
@@ -95,19 +99,22 @@ class ClosedLoop:
             now_ns = episode.now_ns
             given = episode.act(positions, latency_ns, output.step_ns, output.offset_ns, continuation.frozen_prefix)
             if given is not None:
-                continuation.handed_out(replace(given, start_ns=now_ns + output.offset_ns))  # on the intake's clock
+                given = replace(given, start_ns=now_ns + output.offset_ns)  # on the intake's clock
+                continuation.handed_out(given)
+                targets.handed_out(given)
         score = episode.score()
         return Outcome(episode.instruction.text, told, seed, score.success, score.reason, episode.now_ns * 1e-9,
                        episode.decisions, without_chunk + self._robot.refused,
                        rms_jerk([command[:len(ARM)] for command in self._robot.commands], TICK_NS * 1e-9),
-                       largest_jump([jump[:len(ARM)] for jump in self._robot.jumps]),
+                       mean_jump([jump[:len(ARM)] for jump in self._robot.jumps]),
                        *(float(ms) for ms in np.percentile(took, (50, 95)) * 1e-6))
 
     def close(self) -> None:
         self._engine.close()
         self._robot.close()
 
-    def _decide(self, episode: Episode, intake: Intake, continuation: Continuation, seed: int) -> np.ndarray | None:
+    def _decide(self, episode: Episode, intake: Intake, continuation: Continuation, targets: Targets,
+                seed: int) -> np.ndarray | None:
         now_ns = episode.now_ns
         for camera in self._cameras:
             intake.offer(camera, self._see(episode.frames[camera]), episode.frames_ns, episode.frames_ns)
@@ -115,9 +122,12 @@ class ClosedLoop:
         observation = intake.take(episode.index, now_ns, self._decode)
         if isinstance(observation, Refusal):
             return None
-        observation = continuation.add(observation, self._robot.cursor)
+        cursor = self._robot.cursor
+        command = self._robot.command
+        commanded = None if command is None else Commanded(command.position, command.velocity)
+        observation = continuation.add(observation, cursor, commanded, session=1, epoch=1)
         chunk = self._engine.decide(with_noise(observation, self._pipeline, seed, epoch=1)).chunk
-        return None if chunk is None else chunk.astype(np.float64)
+        return None if chunk is None else targets.of(chunk, observation, cursor, epoch=1)
 
     def _decode(self, name: str, raw) -> np.ndarray:
         if isinstance(raw, str):

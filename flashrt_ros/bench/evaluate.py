@@ -109,7 +109,7 @@ def _plan(options: argparse.Namespace) -> list[Job]:
     for setting, path in chosen:  # a mistake in any of them is told before anything runs
         contract = load(path, dict(setting.overrides))
         if setting.strategy == "rtc" and not contract.policy.continues:
-            raise EvaluationError(f"--strategy rtc: policy.continues is false in {path}, and a policy that plans anew continues "
-                                  "nothing; add --set policy.continues=true")
+            raise EvaluationError(f"--strategy rtc: policy.continues is not set in {path}, and a policy that plans anew continues "
+                                  "nothing; add --set policy.continues=future_state")
         verify(contract, policies.spec(contract.policy))
     return jobs.plan(chosen, kinds, seeds, options.threads)

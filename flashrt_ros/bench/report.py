@@ -52,7 +52,7 @@ def success_table(lines: Sequence[Line]) -> Table:
     for name in ("task", *columns):  # what is read first stays whole; a swept key breaks at its dots
         table.add_column(name.replace(".", ".\n"), no_wrap=name in ("task", "condition"), overflow="fold")
     difference = ["difference\nin points"] if compared else []
-    for name in ("success", "95 %\n(Wilson)", *difference, "median\ns", "decision\nms", "jerk\nrad/s³", "jump\nrad", "refused"):
+    for name in ("success", "95 %\n(Wilson)", *difference, "median\ns", "decision\nms", "jerk\nrad/s³", "mean\njump rad", "refused"):
         table.add_column(name, justify="right", no_wrap=True)
     for i, line in enumerate(lines):
         low, high = line.interval
@@ -61,7 +61,7 @@ def success_table(lines: Sequence[Line]) -> Table:
             f"{100 * low:.1f}–{100 * high:.1f}",
             *([_difference(line)] if compared else []), "-" if line.median_s is None else f"{line.median_s:.1f}",
             f"{line.decision_ms:.1f}", "-" if line.jerk_rad_s3 is None else f"{line.jerk_rad_s3:.1f}",
-            "-" if line.jump_rad is None else f"{line.jump_rad:.3f}", str(line.refused),
+            "-" if line.mean_jump_rad is None else f"{line.mean_jump_rad:.3f}", str(line.refused),
             end_section=i + 1 < len(lines) and lines[i + 1].row.kind != line.row.kind)
     return table
 

@@ -106,7 +106,7 @@ def _plain(line: Line) -> dict:
         "baseline": baseline and named(baseline), "paired": line.paired if baseline else None, "difference_points": line.difference,
         "difference_95_points": line.difference_interval, "median_s": line.median_s,
         "decision_ms": {"median": line.decision_ms, "p95": line.decision_p95_ms}, "refused": line.refused,
-        "jerk_rad_s3": line.jerk_rad_s3, "jump_rad": line.jump_rad,
+        "jerk_rad_s3": line.jerk_rad_s3, "mean_jump_rad": line.mean_jump_rad,
         "causes": dict(line.causes), "episodes": [] if row.part else [asdict(e) for e in row.episodes],
     }
 

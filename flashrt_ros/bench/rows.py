@@ -20,7 +20,7 @@ OTHER_PAIRS = "other pairs"
 class Result:
     """One episode, as it stands in a results file. task: the instruction that is scored; told: the one that the policy got.
     cause: why it failed, one of failures.CAUSES, None after success. seconds: simulated. refused, decision_ms, jerk_rad_s3,
-    jump_rad: see Outcome; the last two are None in files of versions that did not measure them. How long decisions took and
+    mean_jump_rad: see Outcome; the last two are None in files of versions that did not measure them. How long decisions took and
     how smooth the motion was plays no part in equality."""
 
     kind: str
@@ -36,7 +36,7 @@ class Result:
     decision_ms: float = field(compare=False)
     decision_p95_ms: float = field(compare=False)
     jerk_rad_s3: float | None = field(default=None, compare=False)
-    jump_rad: float | None = field(default=None, compare=False)
+    mean_jump_rad: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Row:
 class Line:
     """A row's figures. baseline: the row that it is compared with; difference to it in success and the 95 % interval of
     that, in percentage points. paired: on the scenes that both have. median_s: of the successes. decision_ms,
-    decision_p95_ms: an episode's median and 95th percentile, of the median episode; jerk_rad_s3, jump_rad: likewise, None if not
+    decision_p95_ms: an episode's median and 95th percentile, of the median episode; jerk_rad_s3, mean_jump_rad: likewise, None if not
     measured. causes: of the failures, most first."""
 
     row: Row
@@ -74,7 +74,7 @@ class Line:
     decision_ms: float
     decision_p95_ms: float
     jerk_rad_s3: float | None
-    jump_rad: float | None
+    mean_jump_rad: float | None
     refused: int
     causes: tuple[tuple[str, int], ...]
     baseline: Row | None = None
@@ -116,7 +116,7 @@ def _line(row: Row, baseline: Row | None) -> Line:
         decision_ms=_median(e.decision_ms for e in row.episodes),
         decision_p95_ms=_median(e.decision_p95_ms for e in row.episodes),
         jerk_rad_s3=_median_of_known(e.jerk_rad_s3 for e in row.episodes),
-        jump_rad=_median_of_known(e.jump_rad for e in row.episodes),
+        mean_jump_rad=_median_of_known(e.mean_jump_rad for e in row.episodes),
         refused=sum(e.refused for e in row.episodes),
         causes=tuple(Counter(e.cause for e in row.episodes if not e.success).most_common()),
     )

@@ -31,7 +31,7 @@ class Runner:
         why = None if outcome.success else cause(recorder.finish())
         result = Result(job.kind, job.seed, outcome.task, outcome.told, outcome.success, why, outcome.reason,
                         round(outcome.seconds, 3), outcome.decisions, outcome.refused, round(outcome.decision_ms, 3),
-                        round(outcome.decision_p95_ms, 3), round(outcome.jerk_rad_s3, 3), round(outcome.jump_rad, 6))
+                        round(outcome.decision_p95_ms, 3), round(outcome.jerk_rad_s3, 3), round(outcome.mean_jump_rad, 6))
         if self._failures is not None:
             path = strip_path(self._failures, job)
             if outcome.success:

@@ -15,7 +15,7 @@ def rms_jerk(positions: Sequence[np.ndarray], dt: float) -> float:
     return float(np.sqrt(np.mean(np.square(np.diff(positions, n=3, axis=0) / dt**3))))
 
 
-def largest_jump(jumps: Sequence[np.ndarray]) -> float:
-    """The largest difference of one joint between a new chunk and what had been planned for the moment at which it took over,
-    among the jumps [N] of an episode's chunks. 0 without chunks."""
-    return float(np.max(np.abs(jumps), initial=0.0))
+def mean_jump(jumps: Sequence[np.ndarray]) -> float:
+    """How far a new chunk is from what had been planned for the moment at which it takes over, of the joint that is farthest:
+    the mean over the jumps [N] of an episode's chunks. 0 without chunks."""
+    return float(np.mean(np.max(np.abs(jumps), axis=1))) if len(jumps) else 0.0

@@ -73,6 +73,13 @@ class Chunk:
     def order(self) -> tuple[int, int, int, int]:
         return (self.session, self.epoch, self.seq, self.attempt)
 
+    def played_ns(self, cursor: Cursor, now_ns: int) -> int:
+        """How far after its step 0 a player is at now_ns, whose cursor was `cursor` then: in this chunk its cursor says so; in
+        another (it will enter this one, or has left it) time does."""
+        if (cursor.session, cursor.epoch, cursor.seq) == (self.session, self.epoch, self.seq):
+            return round(cursor.step * self.step_ns) + cursor.lag_ns
+        return now_ns - self.start_ns
+
     @property
     def horizon(self) -> int:
         return self.positions.shape[0]

@@ -1,15 +1,13 @@
-"""From what a policy's numbers mean to joint targets. Pure functions, numpy only; must not know joints of a robot."""
+"""From what a policy's numbers mean to joint targets. Pure functions, numpy only; must not know joints of a robot.
+
+Numbers that are targets already, the contract's representation `joint`, need nothing of this.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from flashrt_ros.chunk.chunk import ChunkError
-
-
-def joint(values: np.ndarray) -> np.ndarray:
-    """Targets [H, N] that are absolute already."""
-    return values
 
 
 def joint_delta(deltas: np.ndarray, observed: np.ndarray) -> np.ndarray:
@@ -28,8 +26,8 @@ def hysteresis(values: np.ndarray, previous: bool, low: float, high: float) -> n
     """A two-way gripper command, bool [H], from values [H] that hesitate: True from the first value of at least `high`, False
     from the first of at most `low`, in between as before; `previous` is what was commanded before the first.
 
-    For policies whose gripper output hovers around its threshold; nothing applies it unasked. NaN changes nothing. Raises
-    ChunkError unless low < high.
+    For policies whose gripper output hovers around its threshold; applied only where a contract asks for it. NaN changes
+    nothing. Raises ChunkError unless low < high.
     """
     if not low < high:
         raise ChunkError(f"gripper hysteresis: low is {low}, high {high}; low must be below high")

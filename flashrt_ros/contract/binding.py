@@ -11,8 +11,10 @@ from flashrt_ros.contract.errors import ABSENT, ContractError, listed, nearest
 from flashrt_ros.contract.load import IMAGE_TYPES, JOINT_TYPE, TEXT_TYPE
 from flashrt_ros.contract.pipeline import Stage
 from flashrt_ros.contract.refresh import own_state
-from flashrt_ros.contract.schema import Contract, Input, Refresh
+from flashrt_ros.contract.schema import Contract, Input, Output, Refresh
 from flashrt_ros.contract.spec import BufferSpec, PolicySpec, StageSpec
+
+PLAYED = ("joint", "joint_delta")  # the representations whose numbers this version can make positions
 
 
 def check_inputs(contract: Contract, spec: PolicySpec) -> None:
@@ -98,18 +100,12 @@ def describe(buffer: BufferSpec) -> str:
 
 
 def check_outputs(contract: Contract, spec: PolicySpec) -> None:
-    """Every joint of the policy is driven by exactly one output, as absolute positions. Raises ContractError."""
+    """Every joint of the policy is driven by exactly one output, and its numbers can be made positions. Raises
+    ContractError."""
     driven: dict[str, str] = {}
     for i, output in enumerate(contract.outputs):
         key = f"outputs[{i}]"
-        if output.representation != "joint":
-            raise ContractError.at(
-                contract,
-                f"{key}.representation",
-                repr(output.representation),
-                "this version plays absolute joint positions only",
-                "write 'joint'",
-            )
+        _check_representation(contract, spec, key, output)
         for field in ("step_ms", "offset_ms"):
             value, first = getattr(output, field), getattr(contract.outputs[0], field)
             if value != first:
@@ -150,6 +146,35 @@ def check_outputs(contract: Contract, spec: PolicySpec) -> None:
             )
 
 
+def _check_representation(contract: Contract, spec: PolicySpec, key: str, output: Output) -> None:
+    what = f"{key}.representation"
+    if output.representation not in PLAYED:
+        raise ContractError.at(
+            contract,
+            what,
+            repr(output.representation),
+            f"this version plays {listed(PLAYED)}",
+            "let the policy itself turn motions of its tool into those of joints",
+        )
+    if output.representation == "joint_delta" and contract.measured(output.select) is None:
+        raise ContractError.at(
+            contract,
+            what,
+            repr(output.representation),
+            f"deltas are from measured positions, and no input holds position.<joint> of all of {listed(output.select)} in "
+            "rad or m",
+            "select them in one input",
+        )
+    if spec.plan is not None and (output.representation != "joint" or output.gripper is not None):
+        raise ContractError.at(
+            contract,
+            what if output.gripper is None else f"{key}.gripper",
+            repr(output.representation) if output.gripper is None else "a gripper block",
+            "a policy that continues the plan reads positions, and its numbers must be positions too",
+            "take policy.continues out, or this",
+        )
+
+
 def check_limits(contract: Contract, spec: PolicySpec) -> None:
     """Limits name known joints; each driven joint has position and velocity limits. Raises ContractError."""
     limits = contract.limits
@@ -174,6 +199,17 @@ def check_limits(contract: Contract, spec: PolicySpec) -> None:
                         f"every driven joint has a {what} limit",
                         "take it from the robot's data sheet",
                     )
+    for i, output in enumerate(contract.outputs):
+        for end in ("closed", "open") if output.gripper is not None else ():
+            position, (lower, upper) = getattr(output.gripper, end), limits.position[output.select[0]]
+            if not lower <= position <= upper:
+                raise ContractError.at(
+                    contract,
+                    f"outputs[{i}].gripper.{end}",
+                    f"{position:g}",
+                    f"limits.position of '{output.select[0]}' is {lower:g} to {upper:g}",
+                    "give a position within it",
+                )
     if "jump" in contract.rollback.guards and limits.boundary_jump is None:
         raise ContractError.at(
             contract,

@@ -20,8 +20,9 @@ def digest(contract: Contract, spec: PolicySpec, weights_digest: str) -> str:
     canonical = {
         "contract": {
             **_plain(contract),
-            "policy": _said(contract.policy, {"continues": False}),
+            "policy": _said(contract.policy, {"continues": ""}),
             "limits": _said(contract.limits, {"tracking_error": {}}),
+            "outputs": [_said(o, {"gripper": None}) for o in contract.outputs],
             "inputs": {i.name: _plain(i) for i in contract.inputs},
             "refresh": {r.stage: {**_plain(r), "on_change": sorted(r.on_change)} for r in contract.refresh},
         },

@@ -14,9 +14,11 @@ from flashrt_ros.contract.errors import ContractError, listed
 from flashrt_ros.contract.nodes import MAX_BYTES, Block, Document, compose
 from flashrt_ros.contract.overrides import override
 from flashrt_ros.contract.schema import (
+    CONTINUES,
     Align,
     Channel,
     Contract,
+    Gripper,
     Image,
     Input,
     Limits,
@@ -47,6 +49,7 @@ _VELOCITY = dict(low=1e-4, high=50.0, unit="rad/s or m/s")
 _ACCELERATION = dict(low=1e-4, high=5e3, unit="rad/s^2 or m/s^2")
 _JERK = dict(low=1e-4, high=1e6, unit="rad/s^3 or m/s^3")
 _JUMP = dict(low=1e-4, high=3.2, unit="rad or m")
+_VALUE = dict(low=-1e4, high=1e4, unit="the policy's unit")
 _TRACKING = dict(low=1e-4, high=3.2, unit="rad or m")
 
 
@@ -121,7 +124,7 @@ def _policy(root: Block) -> PolicyChoice:
         checkpoint=block.text("checkpoint", "builtin", pattern=".+", meaning="'builtin' or a path"),
         precision=block.text("precision", "fp32", choices=("fp32", "bf16", "fp16")),
         allow_stale=block.flag("allow_stale", False),
-        continues=block.flag("continues", False),
+        continues=block.text("continues", "", choices=CONTINUES),
     )
 
 
@@ -217,7 +220,8 @@ def _stage(block: Block, name: str) -> Refresh:
 def _outputs(root: Block) -> tuple[Output, ...]:
     outputs = []
     taken: dict[tuple[str, str], str] = {}
-    for block in root.blocks("outputs", ("name", "select", "representation", "step_ms", "offset_ms", "controller")):
+    keys = ("name", "select", "representation", "gripper", "step_ms", "offset_ms", "controller")
+    for block in root.blocks("outputs", keys):
         output = Output(
             name=block.text("name", pattern=_NAME, meaning="a name of letters, digits and _"),
             channel=_channel(block, "controller", OUTPUT_TYPES),
@@ -225,9 +229,14 @@ def _outputs(root: Block) -> tuple[Output, ...]:
             representation=block.text("representation", "joint", choices=REPRESENTATIONS),
             step_ms=block.number("step_ms", low=1.0, high=1000.0, unit=_MS),
             offset_ms=block.number("offset_ms", 0.0, low=-1000.0, high=1000.0, unit=_MS),
+            gripper=_gripper(block),
         )
         if not output.select:
             raise block.error("select", "at least one joint name", "name the joints that this controller drives")
+        if output.gripper is not None and len(output.select) > 1:
+            raise block.error("select", "one joint, for the output has a gripper block", "give the gripper an output of its own")
+        if output.gripper is not None and output.representation != "joint":
+            raise block.error("representation", "'joint', for the gripper block gives positions", "leave one of the two out")
         for key, value in (("name", output.name), ("controller.topic", output.channel.topic)):
             if (key, value) in taken:
                 path = block.path(key)
@@ -241,6 +250,23 @@ def _outputs(root: Block) -> tuple[Output, ...]:
             taken[key, value] = block.key
         outputs.append(output)
     return tuple(outputs)
+
+
+def _gripper(parent: Block) -> Gripper | None:
+    block = parent.block("gripper", ("close_at", "open_at", "closed", "open"))
+    if block is None:
+        return None
+    gripper = Gripper(
+        close_at=block.number("close_at", **_VALUE),
+        open_at=block.number("open_at", **_VALUE),
+        closed=block.number("closed", **_POSITION),
+        open=block.number("open", **_POSITION),
+    )
+    if gripper.close_at == gripper.open_at:
+        raise block.error("open_at", f"another value than close_at, {gripper.close_at:g}", "leave a band where it stays as it is")
+    if gripper.closed == gripper.open:
+        raise block.error("open", f"another position than closed, {gripper.closed:g}", "give the two ends of its travel")
+    return gripper
 
 
 def _limits(root: Block, joints: tuple[str, ...]) -> Limits:

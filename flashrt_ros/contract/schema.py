@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Mapping
+from typing import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,22 @@ class Refresh:
 
 
 @dataclass(frozen=True, slots=True)
+class Gripper:
+    """A gripper with two positions, closed and open (rad or m), and the policy's values, in its own unit, from which on it
+    is told to take them. Between open_at and close_at it stays as it is; the greater of the two is met by values of at
+    least as much, the lesser by values of at most as much."""
+
+    close_at: float
+    open_at: float
+    closed: float
+    open: float
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
-    """A controller that takes part of the chunk. select: joint names; representation: `joint`, `joint_delta`,
-    `ee_delta` or `ee_pose`; step i of the chunk is meant for decision time + offset_ms + i * step_ms."""
+    """A controller that takes part of the chunk. select: joint names. representation: what the policy's numbers are,
+    `joint` (positions), `joint_delta` (from the measured positions in the observation), `ee_delta` or `ee_pose`. gripper: what
+    the numbers of its one joint become instead. Step i of the chunk is meant for decision time + offset_ms + i * step_ms."""
 
     name: str
     channel: Channel
@@ -81,6 +94,7 @@ class Output:
     representation: str = "joint"
     step_ms: float = 20.0
     offset_ms: float = 0.0
+    gripper: Gripper | None = None
 
     @property
     def step_ns(self) -> int:
@@ -112,17 +126,22 @@ class Rollback:
     black_box: str = "~/.ros/flashrt"
 
 
+GUIDED = "guided"  # drawn towards the plan at every flow step
+FUTURE_STATE = "future_state"  # decided for where the settled part of the plan ends
+CONTINUES = (FUTURE_STATE, GUIDED)
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
     """type: a name in policies/; checkpoint: `builtin` or a path; allow_stale: run a policy that was not trained for
-    stale vision below 1:1 all the same (a published warning). continues: the action continues what the player is about
-    to do, instead of planning anew (real-time chunking)."""
+    stale vision below 1:1 all the same (a published warning). continues: how the action continues what the player is about
+    to do (real-time chunking), one of CONTINUES; empty: it plans anew."""
 
     type: str
     checkpoint: str = "builtin"
     precision: str = "fp32"
     allow_stale: bool = False
-    continues: bool = False
+    continues: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +166,14 @@ class Contract:
         while key and key not in self.lines:
             key = key[: max(key.rfind("."), key.rfind("["), 0)]
         return self.lines.get(key, 1)
+
+    def measured(self, joints: Sequence[str]) -> tuple[str, list[int]] | None:
+        """The input that holds the measured positions of these joints, in rad or m, and their columns in it; or None."""
+        wanted = [f"position.{joint}" for joint in joints]
+        for given in self.inputs:
+            if set(wanted) <= set(given.select) and "rad2deg" not in given.apply:
+                return given.name, [given.select.index(name) for name in wanted]
+        return None
 
     @property
     def period_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""What a verified pipeline will do, as tables: rates, plans, ages, what outlives a boundary, and the joints' limits.
+"""What a verified pipeline will do, as tables: rates, plans, ages, what outlives a boundary, outputs and limits.
 
 Owns the words and numbers that `flashrt plan` prints; `grids` gives rows for any renderer, `text` plain columns. Pure
 Python; imports nothing of the package outside contract/.
@@ -25,7 +25,7 @@ class Grid:
 
 def grids(pipeline: Pipeline) -> tuple[Grid, ...]:
     """The tables, in the order in which they are best read; what the engine fills, and warnings, only if there are any."""
-    tables = [_stages(pipeline), _plans(pipeline), _ages(pipeline), _live(pipeline), _limits(pipeline)]
+    tables = [_stages(pipeline), _plans(pipeline), _ages(pipeline), _live(pipeline), _outputs(pipeline), _limits(pipeline)]
     if pipeline.spec.engine_filled:
         tables.append(_filled(pipeline))
     if pipeline.warnings:
@@ -154,6 +154,24 @@ def _live(pipeline: Pipeline) -> Grid:
         for b in (pipeline.buffers[name] for name in (*held.buffers, *held.inputs))
     )
     return Grid("Live at a decision boundary", ("buffer", "kind", "holds", "bytes"), rows)
+
+
+def _outputs(pipeline: Pipeline) -> Grid:
+    rows = []
+    for output in pipeline.contract.outputs:
+        kind, gripper = output.representation, output.gripper
+        if kind == "joint_delta":
+            kind += f" from {pipeline.contract.measured(output.select)[0]}"
+        words = "-" if gripper is None else (
+            f"closed ({gripper.closed:g}) {_reached(gripper.close_at, gripper.open_at)}, "
+            f"open ({gripper.open:g}) {_reached(gripper.open_at, gripper.close_at)}"
+        )
+        rows.append((output.name, ", ".join(output.select), kind, words))
+    return Grid("Outputs", ("output", "joints", "representation", "gripper"), tuple(rows))
+
+
+def _reached(value: float, other: float) -> str:
+    return f"from {value:g} {'up' if value > other else 'down'}"
 
 
 def _limits(pipeline: Pipeline) -> Grid:

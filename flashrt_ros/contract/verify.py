@@ -44,6 +44,7 @@ def verify(contract: Contract, spec: PolicySpec, stage_ms: Mapping[str, float] |
     pipeline = Pipeline(contract, spec, bind_stages(contract, spec, order))
     _check_clock(pipeline)
     _check_ages(pipeline)
+    _check_deltas(pipeline)
     warnings = [*_check_staleness(pipeline), *_short_chunks(pipeline)]
     if stage_ms is not None:
         _check_times(pipeline, stage_ms)
@@ -124,6 +125,24 @@ def _origins(pipeline: Pipeline, buffer: str) -> list[str]:
         return [buffer]
     reads = timed_reads(pipeline, pipeline.stage[writer])
     return list(dict.fromkeys(origin for b in reads for origin in _origins(pipeline, b)))
+
+
+def _check_deltas(pipeline: Pipeline) -> None:
+    """Refuses deltas from an older state than the observation's: there is one base for them, and the policy must have seen it."""
+    contract, action = pipeline.contract, pipeline.spec.action
+    for i, output in enumerate(contract.outputs):
+        if output.representation != "joint_delta":
+            continue
+        name, _ = contract.measured(output.select)
+        if name not in fresh_inputs(pipeline)[action]:
+            raise ContractError.at(
+                contract,
+                f"outputs[{i}].representation",
+                repr(output.representation),
+                f"the deltas are from '{name}' of the same observation, which '{action}' does not get or gets late, past a "
+                "slower stage",
+                "let every stage between them run at each decision: {every: 1} or {}",
+            )
 
 
 def _check_staleness(pipeline: Pipeline) -> list[str]:

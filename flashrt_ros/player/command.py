@@ -23,11 +23,18 @@ class State(str, Enum):
 
 
 class Point(NamedTuple):
-    """position, velocity: float64 [N], read-only, for time_ns."""
+    """position, velocity: float64 [N], read-only, for time_ns; acceleration likewise if the jerk is limited, else None. Between
+    two points lies the polynomial that they determine: a cubic, or with accelerations a quintic."""
 
     time_ns: int
     position: np.ndarray
     velocity: np.ndarray
+    acceleration: np.ndarray | None = None
+
+    def of(self, columns: list[int]) -> Point:
+        """Of some joints only."""
+        return Point(self.time_ns, self.position[columns], self.velocity[columns],
+                     None if self.acceleration is None else self.acceleration[columns])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

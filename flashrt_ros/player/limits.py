@@ -19,6 +19,8 @@ from flashrt_ros.errors import FlashRTError
 
 # A joint whose acceleration limit is not given may reach its full speed, and stop from it, in this time.
 FULL_SPEED_S = 0.2
+# A joint whose jerk limit is not given, though others' are, may reach its full acceleration in this time.
+FULL_ACCELERATION_S = 0.1
 # The position limit, in rad or m, of a joint that has none: beyond use, yet finite, so that no arithmetic overflows.
 FAR = 1e6
 
@@ -33,6 +35,7 @@ class JointLimits(Protocol):
     position: Mapping[str, tuple[float, float]]
     velocity: Mapping[str, float]
     acceleration: Mapping[str, float]
+    jerk: Mapping[str, float]
     tracking_error: Mapping[str, float]
 
 
@@ -40,6 +43,7 @@ class JointLimits(Protocol):
 class Limits:
     """lower, upper, velocity, acceleration: float64 [N] for `names`, in rad or m, per s, per s^2; read-only.
     tracking_error: likewise, how far a joint may be from its command; infinite, or None for all joints: any distance.
+    jerk: likewise, per s^3; None: not limited.
     Raises LimitsError naming the joint and the value."""
 
     names: tuple[str, ...]
@@ -48,11 +52,13 @@ class Limits:
     velocity: np.ndarray
     acceleration: np.ndarray
     tracking_error: np.ndarray | None = None
+    jerk: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.tracking_error is None:
             object.__setattr__(self, "tracking_error", np.full(len(self.names), np.inf))
-        for label in ("lower", "upper", "velocity", "acceleration", "tracking_error"):
+        positive = ("velocity", "acceleration") if self.jerk is None else ("velocity", "acceleration", "jerk")
+        for label in ("lower", "upper", "tracking_error", *positive):
             values = np.array(getattr(self, label), dtype=np.float64)
             if values.shape != (len(self.names),):
                 raise LimitsError(f"limits: {label} has shape {values.shape}; expected [{len(self.names)}] for "
@@ -63,7 +69,7 @@ class Limits:
             if not -FAR <= self.lower[i] < self.upper[i] <= FAR:
                 raise LimitsError(f"limits of joint '{name}': position [{self.lower[i]}, {self.upper[i]}]; lower must "
                                   f"be below upper, and both within +-{FAR:.0f}")
-            for label in ("velocity", "acceleration"):
+            for label in positive:
                 value = getattr(self, label)[i]
                 if not 0 < value < np.inf:
                     raise LimitsError(f"limits of joint '{name}': {label} is {value}; it must be positive and finite")
@@ -73,14 +79,20 @@ class Limits:
     @classmethod
     def of(cls, names: tuple[str, ...], limits: JointLimits) -> Limits:
         """For these joints, in this order. A velocity limit is required; without a position limit the joint is taken to
-        turn for ever; without an acceleration limit it reaches full speed in FULL_SPEED_S. Raises LimitsError."""
+        turn for ever; without an acceleration limit it reaches full speed in FULL_SPEED_S. Without any jerk limit there is
+        none; else a joint without one reaches full acceleration in FULL_ACCELERATION_S. Raises LimitsError."""
         if missing := [name for name in names if name not in limits.velocity]:
             raise LimitsError(f"limits: no velocity limit for {', '.join(missing)}; give one under `limits: velocity`")
         bounds = np.array([limits.position.get(name, (-FAR, FAR)) for name in names], dtype=np.float64).reshape(-1, 2)
         velocity = np.array([limits.velocity[name] for name in names], dtype=np.float64)
         acceleration = [limits.acceleration.get(name, v / FULL_SPEED_S) for name, v in zip(names, velocity)]
         tracking = np.array([limits.tracking_error.get(name, np.inf) for name in names])
-        return cls(tuple(names), bounds[:, 0], bounds[:, 1], velocity, np.array(acceleration), tracking)
+        limited = cls(tuple(names), bounds[:, 0], bounds[:, 1], velocity, np.array(acceleration), tracking)
+        return limited.with_jerk(limits.jerk) if limits.jerk else limited
+
+    def with_jerk(self, jerk: Mapping[str, float]) -> Limits:
+        """The same with these jerk limits per joint, and the default for joints that are not named. Raises LimitsError."""
+        return replace(self, jerk=np.array([jerk.get(name, a / FULL_ACCELERATION_S) for name, a in zip(self.names, self.acceleration)]))
 
     def slower(self, share: float) -> Limits:
         """The same with this share of the velocity limits."""
@@ -98,7 +110,7 @@ class Limits:
         coasted = position + half * velocity
         missed = desired_position - coasted - half * desired_velocity
         room = np.stack((np.abs(missed), np.maximum(self.upper - coasted, 0.0), np.maximum(coasted - self.lower, 0.0)))
-        closing, up, down = _approach_speed(room, self.acceleration, dt)
+        closing, up, down = approach_speed(room, self.acceleration, dt)
         wanted = desired_velocity + np.copysign(closing, missed)
         change = self.acceleration * dt
         wanted = np.minimum(np.maximum(wanted, velocity - change), velocity + change)
@@ -120,7 +132,7 @@ class Limits:
         return positions, velocities[1:]
 
 
-def _approach_speed(distance: np.ndarray, acceleration: np.ndarray, dt: float) -> np.ndarray:
+def approach_speed(distance: np.ndarray, acceleration: np.ndarray, dt: float) -> np.ndarray:
     """The highest speed w [..., N] at the end of a tick from which a joint can still stop within `distance`, of which
     the tick itself covers w dt / 2 (what the speed before it covers is the caller's).
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flashrt_ros.chunk.blend import MIN_S
 from flashrt_ros.chunk.splice import STRATEGIES, Ensemble, SpliceError
 from flashrt_ros.errors import FlashRTError
 
@@ -34,7 +35,7 @@ class PlayerParameters:
     """
 
     expiry_ms: float = 500.0
-    blend_ms: float = 150.0
+    blend_ms: float = 1e3 * MIN_S
     window_ms: float = 300.0
     lead_ms: float = 20.0
     clock_back_ms: float = 50.0

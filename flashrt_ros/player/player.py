@@ -20,10 +20,10 @@ from collections import Counter
 
 import numpy as np
 
+from flashrt_ros.chunk.blend import Blend
 from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.chunk.sample import sample
 from flashrt_ros.chunk.splice import strategy
-from flashrt_ros.player.blend import Blend
 from flashrt_ros.player.command import Command, Point, State
 from flashrt_ros.player.conform import conform
 from flashrt_ros.player.entry import find_entry
@@ -31,7 +31,8 @@ from flashrt_ros.player.holds import CAUSES, LATCHED, Holds
 from flashrt_ros.player.limits import FAR, Limits
 from flashrt_ros.player.memory import Memory
 from flashrt_ros.player.parameters import PlayerError, PlayerParameters
-from flashrt_ros.player.plan import Plan, Row
+from flashrt_ros.player.plan import Plan, motion_law
+from flashrt_ros.player.row import Row
 from flashrt_ros.player.sessions import Sessions
 from flashrt_ros.player.tracking import Tracking
 from flashrt_ros.player.verdict import Accepted, Reason, Refused
@@ -47,6 +48,7 @@ class Player:
     `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
     sessions), `clock_back`, `stalled` (no tick for longer than a window), and the holds: `emergency_stop`, `take_over`,
     `contended` (a foreign publisher), `tracking_error`; and `gave_way`: after one, commands went to where the arm was.
+    `revision` rises when what was to come changes: the windows sent before tell something else than the next.
     Methods raise PlayerError when called while idle, but those that begin or end a hold. holds: those to begin with; kept
     by a caller, an e-stop outlives the player.
     """
@@ -60,10 +62,12 @@ class Player:
             raise PlayerError(f"tick_ns is {tick_ns}; it must be positive")
         self.names, self.limits, self.tick_ns, self.parameters = limits.names, limits, int(tick_ns), parameters
         self.counters: Counter[str] = Counter()
+        self.revision = 0
         self.holds = Holds() if holds is None else holds
         self._slow = limits.slower(parameters.approach_speed)
         self._tracking = Tracking(limits, round(parameters.tracking_ms * 1e6))
         self._dt = self.tick_ns * 1e-9
+        self._law, self._slow_law = motion_law(limits, self._dt), motion_law(self._slow, self._dt)
         self._expiry_ns, self._window_ns = round(parameters.expiry_ms * 1e6), round(parameters.window_ms * 1e6)
         # In rows from the present: what comes between two ticks concerns windows from the next tick on, hence the 1.
         self._lead = 1 + -(-round(parameters.lead_ms * 1e6) // self.tick_ns) if parameters.lead_ms else 0
@@ -158,13 +162,14 @@ class Player:
         self._measured = measured_position
         error = None
         if measured_position is not None:
-            missed = np.abs(measured_position - self._plan.row(self._row)[0])
+            missed = np.abs(measured_position - self._plan.row(self._row).position)
             error = float(np.max(missed))
             self._watch(now_ns, missed)
         if now_ns >= self._time_ns:
             self._advance(1)
         self._faulted = self._sessions.in_conflict(now_ns)
-        return Command(self._time_ns, *self._plan.row(self._row), self.state, self.cursor, error)
+        row = self._plan.row(self._row)
+        return Command(self._time_ns, row.position, row.velocity, self.state, self.cursor, error)
 
     def window(self, now_ns: int) -> list[Point]:
         """What the next ticks will command if nothing happens, up to window_ms ahead, and then a limited stop.
@@ -251,22 +256,31 @@ class Player:
         # A frozen prefix that is left continues the plan: until its end the motion stays as it was planned.
         frozen = ((chunk.frozen_prefix - 1) * chunk.step_ns - into_ns) // self.tick_ns
         lead = max(self._lead, min(frozen, ticks - 1, self._plan.follows - self._row))
+        jump = self._jump(chunk, into_ns, lead)
         present, fixed = self._fixed(lead)
-        position, velocity = fixed[-1]
+        position, velocity, _ = fixed[-1]
         elapsed_ns = np.arange(ticks - lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row
         said = sample(chunk, chunk.start_ns + into_ns + lead * self.tick_ns + elapsed_ns)
         blend = Blend.within(self.limits, position - said.position[0], velocity - said.velocity[0],
                              self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(elapsed_ns[1:] * 1e-9)
         reference = said.position[1:] + offset, said.velocity[1:] + rate
-        limits = self._slow if self._is_far(chunk, into_ns, position) else self.limits
-        self._follow(Plan(limits, self._dt, fixed, reference), present, chunk, into_ns, entry.end)
+        law = self._slow_law if self._is_far(chunk, into_ns, position) else self._law
+        self._follow(Plan(law, self._dt, fixed, reference), present, chunk, into_ns, entry.end)
         self._faulted = False
         self.counters["session_changes"] += self._sessions.accept(chunk.order)
         self.counters["clamped"] += clamped
         self.counters["frozen_ignored"] += chunk.frozen_prefix < sent.frozen_prefix
         self._memory.keep(sent, entry.start_ns, (into_ns + ticks * self.tick_ns) // chunk.step_ns + 1)
-        return Accepted(into_ns / chunk.step_ns, clamped, said.position[0] - position)
+        return Accepted(into_ns / chunk.step_ns, clamped, jump)
+
+    def _jump(self, chunk: Chunk, into_ns: int, lead: int) -> np.ndarray:
+        """How far a chunk is from the present plan [N] where it is free of it: `lead` ticks ahead; or a step past its frozen
+        prefix, for within that the two agree by definition."""
+        free = -(-(chunk.frozen_prefix * chunk.step_ns - into_ns) // self.tick_ns) if chunk.frozen_prefix else 0
+        free = max(lead, min(free, self._plan.follows - self._row))
+        said = sample(chunk, chunk.start_ns + into_ns + free * self.tick_ns).position
+        return said - self._plan.row(self._row + free).position
 
     def _is_far(self, chunk: Chunk, into_ns: int, position: np.ndarray) -> bool:
         """Whether a chunk must be approached from this position [N]. Once one need not, none must, until the next run."""
@@ -311,17 +325,17 @@ class Player:
             if len(self.holds) == 1:
                 # An arm that is near its command again may still be on its way there; the command must not step back to it.
                 here = self._measured is None or reason is Reason.TRACKING
-                self._hold(self._plan.row(self._row)[0] if here else self._measured)
+                self._hold(self._plan.row(self._row).position if here else self._measured)
                 self.player_id = self.player_id % LAST_ID + 1
         self.holds.remove(reason)
 
     def _go_to(self, position: np.ndarray) -> None:
         """Move the resting arm there [N], at the speed of an approach."""
         present, fixed = self._fixed(self._lead)
-        start, target = fixed[-1][0], np.clip(position, self.limits.lower, self.limits.upper)
+        start, target = fixed[-1].position, np.clip(position, self.limits.lower, self.limits.upper)
         blend = Blend.within(self._slow, start - target, np.zeros(len(self.names)), self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(np.arange(1, int(blend.duration_s / self._dt) + 2) * self._dt)
-        self._follow(Plan(self._slow, self._dt, fixed, (target + offset, rate)), present)
+        self._follow(Plan(self._slow_law, self._dt, fixed, (target + offset, rate)), present)
         self.counters["gave_way"] += 1
 
     def _fixed(self, lead: int) -> tuple[int, list[Row]]:
@@ -335,13 +349,14 @@ class Player:
         if position.shape != (len(self.names),) or not (np.abs(position) < FAR).all():
             raise PlayerError(f"measured position is {position}; expected {len(self.names)} finite values for "
                               f"{', '.join(self.names)}")
-        self._follow(Plan(self.limits, self._dt, [(position, np.zeros(len(self.names)))]), 0)
+        self._follow(Plan(self._law, self._dt, [self._law.rest(position)]), 0)
         self._approaching = True
         self._tracking.forget()
 
     def _follow(self, plan: Plan, present: int, chunk: Chunk | None = None, into_ns: int = 0, end: str = "") -> None:
         """From now on this plan, of which row `present` is the present, into_ns into the chunk."""
         self._plan, self._row = plan, present
+        self.revision += 1
         self._chunk, self._row_0_ns, self._end = chunk, into_ns - present * self.tick_ns, end
 
     def _stop(self, cause: str, lead: int) -> None:
@@ -350,7 +365,7 @@ class Player:
             self._chunk = None
             return
         present, fixed = self._fixed(lead)
-        self._follow(Plan(self.limits, self._dt, fixed), present)
+        self._follow(Plan(self._law, self._dt, fixed), present)
 
     def _follow_clock(self, now_ns: int) -> None:
         """Notice a clock that jumped back; catch up with all overdue ticks but the last, which is tick's own."""

@@ -25,7 +25,7 @@ def spec(choice: PolicyChoice) -> PolicySpec:
     if choice.precision != "fp32":
         raise PolicyChoiceError(f"policy.precision is {choice.precision!r}; color_servo has only 'fp32': leave it out")
     if choice.continues:
-        raise PolicyChoiceError("policy.continues is true; color_servo plans anew at every decision: leave it out")
+        raise PolicyChoiceError(f"policy.continues is {choice.continues!r}; color_servo plans anew at every decision: leave it out")
     return PolicySpec(
         type="color_servo",
         buffers=(

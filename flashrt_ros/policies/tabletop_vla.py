@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from flashrt_ros.contract.schema import PolicyChoice
+from flashrt_ros.contract.schema import FUTURE_STATE, GUIDED, PolicyChoice
 from flashrt_ros.contract.spec import PolicySpec
 from flashrt_ros.policies import PolicyChoiceError, tabletop_vla_spec
 from flashrt_ros.policies.base import Policy, TaskError
@@ -30,9 +30,9 @@ class TabletopVLAPolicy(Policy):
         self.spec = tabletop_vla_spec.spec(choice)
         path = tabletop_vla_spec.weights_file(choice)
         self._reads = {stage.name: stage.reads for stage in self.spec.stages}
-        self._stages = _stages(load_net(path).to(device))
+        self._stages = _stages(load_net(path).to(device), choice.continues)
         for name in self._stages:
-            if name == self.spec.action and self.spec.plan:
+            if name == self.spec.action and choice.continues == GUIDED:
                 self._stages[name] = _with_gradients(self._stages[name])
             elif torch.device(device).type == "cpu":
                 self._stages[name] = _traced(self._stages[name], self.spec, self._reads[name])
@@ -53,7 +53,7 @@ class TabletopVLAPolicy(Policy):
         return self._digest
 
 
-def _stages(net: TabletopVLA) -> dict[str, Callable[..., torch.Tensor]]:
+def _stages(net: TabletopVLA, continues: str) -> dict[str, Callable[..., torch.Tensor]]:
     """The stages over tensors without a batch axis, in the order in which the declaration reads them."""
 
     def vision(scene: torch.Tensor, wrist: torch.Tensor, joints: torch.Tensor) -> torch.Tensor:
@@ -64,7 +64,8 @@ def _stages(net: TabletopVLA) -> dict[str, Callable[..., torch.Tensor]]:
         return net.prefix(tokens[None], words[None])[0][0]
 
     def action(*given: torch.Tensor) -> torch.Tensor:
-        return net.chunk(*(tensor[None] for tensor in given))[0]
+        chunk = net.chunk_ahead if continues == FUTURE_STATE else net.chunk
+        return chunk(*(tensor[None] for tensor in given))[0]
 
     return {"vision": vision, "prefix": prefix, "action": action}
 

@@ -13,10 +13,11 @@ from torch.nn.functional import silu
 from flashrt_ros.policies.layers.attention import rope_table
 from flashrt_ros.policies.layers.blocks import ExpertBlock, Modulations, PrefixBlock, ViTBlock
 from flashrt_ros.policies.layers.flow import integrate, time_features
+from flashrt_ros.policies.layers.future_state import decide_ahead
 from flashrt_ros.policies.layers.guidance import integrate_guided
 from flashrt_ros.policies.layers.norm import AdaptiveRMSNorm
-from flashrt_ros.policies.tabletop_arm import HOME, JOINTS
-from flashrt_ros.policies.tabletop_vla_spec import HEAD, HORIZON, LAYERS, PREFIX, TOKENS
+from flashrt_ros.policies.tabletop_arm import GRIPPER, HOME, JOINTS
+from flashrt_ros.policies.tabletop_vla_spec import HEAD, HORIZON, LAYERS, PREFIX, STEP_S, TOKENS
 from flashrt_ros.policies.tabletop_vla_words import WORDS
 
 WIDTH, HEADS, HIDDEN = 256, 4, 512  # of vision and prefix
@@ -81,7 +82,8 @@ class TabletopVLA(nn.Module):
         self.action_out = nn.Linear(EXPERT, n)
         nn.init.normal_(self.words.weight, std=0.5)
         self.register_buffer("action_scale", torch.ones(HORIZON, n))
-        constants = {"home": torch.tensor(HOME, dtype=torch.float32), "joint_scale": torch.tensor(JOINT_SCALE)}
+        constants = {"home": torch.tensor(HOME, dtype=torch.float32), "joint_scale": torch.tensor(JOINT_SCALE),
+                     "holding": torch.tensor([joint == GRIPPER.name for joint in JOINTS])}
         for name, (first, count) in {"prefix": (0, PREFIX), "suffix": (PREFIX, HORIZON + 1)}.items():
             constants[f"{name}_cos"], constants[f"{name}_sin"] = rope_table(torch.arange(first, first + count), HEAD)
         for name, value in constants.items():
@@ -133,7 +135,7 @@ class TabletopVLA(nn.Module):
     def chunk(self, prefix_kv: torch.Tensor, joints: torch.Tensor, age: torch.Tensor, noise: torch.Tensor,
               plan: torch.Tensor | None = None, firmness: torch.Tensor | None = None) -> torch.Tensor:
         """Joint targets [B, 32, 7] from a cache, present joints [B, 7], the vision's age [B, 1] (s) and noise [B, 32, 7];
-        continuing a plan [B, 32, 7] as far as firmness [B, 32] says, if one is given."""
+        guided by a plan [B, 32, 7] as far as firmness [B, 32] says, if one is given."""
         state, batch = self.encode_state(joints, age), len(joints)
         t = (1 - torch.arange(EULER_STEPS, device=joints.device) / EULER_STEPS).repeat_interleave(batch)
         all_steps = self.modulations(t, state.repeat(EULER_STEPS, 1))
@@ -147,6 +149,12 @@ class TabletopVLA(nn.Module):
         else:
             action = integrate_guided(velocity, noise, EULER_STEPS, (plan - joints[:, None]) / self.action_scale, firmness)
         return joints[:, None] + action.float() * self.action_scale
+
+    def chunk_ahead(self, prefix_kv: torch.Tensor, joints: torch.Tensor, age: torch.Tensor, noise: torch.Tensor,
+                    plan: torch.Tensor, firmness: torch.Tensor) -> torch.Tensor:
+        """As chunk, but decided for where the settled rows of the plan end."""
+        return decide_ahead(lambda state, at_age: self.chunk(prefix_kv, state, at_age, noise), joints, age, plan, firmness, STEP_S,
+                            self.holding)
 
     def normed_joints(self, joints: torch.Tensor) -> torch.Tensor:
         return (joints - self.home) / self.joint_scale

@@ -56,8 +56,8 @@ def spec(choice: PolicyChoice) -> PolicySpec:
     return declare(facts.get("trained_stale") == "true", choice.continues)
 
 
-def declare(trained_stale: bool, continues: bool = False) -> PolicySpec:
-    """continues: with the action's variant that is guided by what the player is about to do."""
+def declare(trained_stale: bool, continues: str = "") -> PolicySpec:
+    """continues: with an action that also reads what the player is about to do."""
     n = len(JOINTS)
     plan = (BufferSpec("planned", (HORIZON, n), "float32", "input", timeless=True),
             BufferSpec("firmness", (HORIZON,), "float32", "input", timeless=True)) if continues else ()

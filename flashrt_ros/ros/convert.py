@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Sequence
+
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from flashrt_ros.chunk.chunk import Chunk, ChunkError, Cursor
 from flashrt_ros.msg import ActionChunk
+from flashrt_ros.player.command import Point
 
 SECOND_NS = 1_000_000_000
 
@@ -62,11 +65,12 @@ def chunk_from_message(message: ActionChunk) -> Chunk:
                  seq=message.seq, attempt=message.attempt, base=base, frozen_prefix=message.frozen_prefix)
 
 
-def trajectory_message(names, points) -> JointTrajectory:
-    """points: sequence of (time_ns, position [N], velocity [N]), times increasing. The stamp is the first point's time."""
-    message, stamp_ns = JointTrajectory(joint_names=list(names)), points[0][0]
+def trajectory_message(names: Sequence[str], points: Sequence[Point]) -> JointTrajectory:
+    """The points' times increase. The stamp is the first one's."""
+    message, stamp_ns = JointTrajectory(joint_names=list(names)), points[0].time_ns
     message.header.stamp = to_time(stamp_ns)
     message.points = [
-        JointTrajectoryPoint(positions=position.tolist(), velocities=velocity.tolist(), time_from_start=to_duration(t - stamp_ns))
-        for t, position, velocity in points]
+        JointTrajectoryPoint(positions=position.tolist(), velocities=velocity.tolist(), time_from_start=to_duration(t - stamp_ns),
+                             accelerations=[] if acceleration is None else acceleration.tolist())
+        for t, position, velocity, acceleration in points]
     return message

@@ -17,13 +17,15 @@ import numpy as np
 
 from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.contract.pipeline import Pipeline
-from flashrt_ros.engine.continuation import Continuation
+from flashrt_ros.engine.continuation import Commanded, Continuation
 from flashrt_ros.engine.decision import Decision
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
 from flashrt_ros.engine.noise import with_noise
 from flashrt_ros.engine.observation import Observation
+from flashrt_ros.engine.targets import Targets
 from flashrt_ros.errors import FlashRTError
+from flashrt_ros.player.limits import Limits
 from flashrt_ros.ros.latency import Latencies
 from flashrt_ros.ros.session import Session
 
@@ -41,14 +43,15 @@ class Made:
 
 
 class Decider:
-    """now_ns(): the node's clock. decode(name, raw): see Intake. cursor(now_ns): where the player was then.
+    """now_ns(): the node's clock. decode(name, raw): see Intake. player(now_ns): where the player was
+    then, and what it commanded, None if that is unknown.
     publish(made): takes each chunk, on the worker's thread. changed(): `state` or `reason` changed."""
 
     def __init__(self, pipeline: Pipeline, engine: Engine, intake: Intake, session: Session, now_ns: Callable[[], int],
-                 decode: Callable[[str, Any], np.ndarray], cursor: Callable[[int], Cursor],
+                 decode: Callable[[str, Any], np.ndarray], player: Callable[[int], tuple[Cursor, Commanded | None]],
                  publish: Callable[[Made], None], changed: Callable[[], None]) -> None:
         self.pipeline, self.engine, self.intake, self.session = pipeline, engine, intake, session
-        self._now_ns, self._decode, self._cursor, self._publish, self._changed = now_ns, decode, cursor, publish, changed
+        self._now_ns, self._decode, self._player, self._publish, self._changed = now_ns, decode, player, publish, changed
         self.state, self.reason, self.task = "idle", "", ""
         self.decisions = self.chunks = self.skipped = self.refused = self.deadline_misses = 0
         self.trips: Counter[str] = Counter()
@@ -60,7 +63,9 @@ class Decider:
         self.last: Decision | None = None
         self.bug = ""  # traceback of the last exception that is none of ours
         self._texts = [i.name for i in pipeline.contract.inputs if pipeline.buffers[i.name].timeless]
-        self._continuation = Continuation(pipeline, pipeline.contract.deadline_ns + WAY_NS)
+        self._continuation = Continuation(pipeline, pipeline.contract.deadline_ns + WAY_NS,
+                                          Limits.of(pipeline.spec.joints, pipeline.contract.limits))
+        self._targets = Targets(pipeline, pipeline.contract.deadline_ns + WAY_NS)
         self._turn = threading.Condition()
         self._stopping = self._reset_asked = False
         self._index = -1
@@ -157,7 +162,7 @@ class Decider:
     def _decide(self, index: int, epoch: int) -> None:
         now_ns = self._start_ns + index * self.pipeline.period_ns
         began = time.monotonic_ns()
-        base = self._cursor(now_ns)
+        base, commanded = self._player(now_ns)
         observation = self.intake.take(index, now_ns, self._decode)
         if isinstance(observation, Refusal):
             self.refused += 1
@@ -166,7 +171,7 @@ class Decider:
             self.trips["age"] += observation.reason in ("stale", "frozen")
             return self._conclude(epoch, "waiting", f"input '{observation.input}' is {observation.reason}: {observation.detail}")
         self.last_refusal.clear()
-        observation = self._continuation.add(observation, base)
+        observation = self._continuation.add(observation, base, commanded, self.session.id, epoch)
         decision = self.engine.decide(with_noise(observation, self.pipeline, self.session.id, epoch))
         self.last = decision
         for run in decision.runs:
@@ -200,10 +205,12 @@ class Decider:
             return None
         self.chunks += 1
         output = self.pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
-        chunk = Chunk(self.pipeline.spec.joints, decision.chunk.astype(np.float64), now_ns + output.offset_ns, output.step_ns,
+        positions = self._targets.of(decision.chunk, observation, base, epoch)
+        chunk = Chunk(self.pipeline.spec.joints, positions, now_ns + output.offset_ns, output.step_ns,
                       session=self.session.id, epoch=epoch, seq=seq, offset_ns=output.offset_ns, base=base,
                       frozen_prefix=self._continuation.frozen_prefix)
         self._continuation.handed_out(chunk)
+        self._targets.handed_out(chunk)
         self._publish(Made(chunk, decision, observation))
         return self._conclude(epoch, "running", "")
 

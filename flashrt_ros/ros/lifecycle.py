@@ -15,7 +15,7 @@ import traceback
 import rclpy
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.clock import Clock
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
@@ -31,6 +31,7 @@ class ManagedNode(LifecycleNode):
     cut a callback short (a long warm-up); else they wait for its end."""
 
     interruptible = True
+    driven = False  # whether `run` spins it
 
     def __init__(self, name: str, **arguments) -> None:
         super().__init__(name, **arguments)
@@ -49,6 +50,10 @@ class ManagedNode(LifecycleNode):
     def deactivate(self) -> None: ...
 
     def cleanup(self) -> None: ...
+
+    def spin_once(self, executor: Executor) -> None:
+        """Run what is ready, or wait for it a moment: called by `run` again and again."""
+        executor.spin_once(timeout_sec=0.1)
 
     def reason_changed(self) -> None:
         """Called after `reason` changed, so that a node can publish it."""
@@ -139,12 +144,12 @@ def run(make_node) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, stop)
     node = make_node()
-    interruptible = node.interruptible
+    interruptible, node.driven = node.interruptible, True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
         while rclpy.ok() and not asked.is_set():
-            executor.spin_once(timeout_sec=0.1)
+            node.spin_once(executor)
     except (Stop, ExternalShutdownException):
         pass
     finally:

@@ -12,10 +12,12 @@ from dataclasses import replace
 import numpy as np
 import rclpy
 from rclpy.duration import Duration
+from rclpy.executors import Executor
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from flashrt_ros.chunk.chunk import ChunkError
@@ -28,6 +30,9 @@ from flashrt_ros.player.command import State
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Reason, Refused
+from flashrt_ros.ros import realtime
+from flashrt_ros.ros.control_loop import ControlLoop
+from flashrt_ros.ros.controller_check import ControllerCheck
 from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time, trajectory_message
 from flashrt_ros.ros.description import Description
 from flashrt_ros.ros.joints import JointSelector
@@ -60,6 +65,8 @@ class PlayerNode(ManagedNode):
         self._rate_hz = self.declare_parameter("rate_hz", 50.0, read_only("Control rate, 50 to 500 Hz")).value
         self._window_ticks = self.declare_parameter(
             "window_ticks", 2, read_only("Control ticks between two trajectory windows sent to a controller")).value
+        self._realtime_priority = self.declare_parameter("realtime_priority", 0, read_only(
+            "SCHED_FIFO priority of the control loop, 1 to 99; 0: normal scheduling")).value
         defaults = PlayerParameters()
         self._motion = {
             name: self.declare_parameter(name, getattr(defaults, name), read_only(text)).value for name, text in {
@@ -72,6 +79,9 @@ class PlayerNode(ManagedNode):
                 "strategy": f"What is followed when a new chunk comes: {', '.join(STRATEGIES)}",
                 "ensemble_decay": "Of the strategy ensemble: above 0 the oldest prediction counts most, below 0 the newest",
             }.items()}
+        self._interpolation = self.declare_parameter("interpolation", "", read_only(
+            "What a controller makes of our windows: cubic, or with accelerations and limited jerk quintic; empty: quintic if "
+            "limits.jerk is given")).value
         self._dry_run = self.declare_parameter("dry_run", False, read_only(
             "Publish commands under ~/dry_run/ only, never to a controller")).value
         known = self.declare_parameter("known_publishers", "", read_only(
@@ -79,15 +89,20 @@ class PlayerNode(ManagedNode):
         self._player: Player | None = None
         self._safety = Safety(self, (name.strip() for name in known.split(",")), lambda: self._player, self._blind)
         self._description = Description(self)
+        self._controllers = ControllerCheck(self)
         self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
         self._interfaces: list = []
-        self._timer = None
+        self._timer = None  # under simulated time, or in somebody else's executor
+        self._loop: ControlLoop | None = None  # else
+        self.create_service(Trigger, "~/wake_ups", self._serve_wake_ups)
 
     def configure(self) -> None:
         if not 50 <= self._rate_hz <= 500:
             raise PlayerNodeError(f"parameter rate_hz is {self._rate_hz}; allowed: 50 to 500")
         if self._window_ticks < 1:
             raise PlayerNodeError(f"parameter window_ticks is {self._window_ticks}; it must be at least 1")
+        if not 0 <= self._realtime_priority <= 99:
+            raise PlayerNodeError(f"parameter realtime_priority is {self._realtime_priority}; allowed: 0 (off) to 99")
         contract = load(self._contract_path)
         names = tuple(joint for output in contract.outputs for joint in output.select)
         self._tick_ns = round(1e9 / self._rate_hz)
@@ -95,7 +110,7 @@ class PlayerNode(ManagedNode):
         # needs no such lead.
         lead_ns = self._window_ticks * self._tick_ns if any(o.channel.type == WINDOWED for o in contract.outputs) else 0
         self._behaviour = PlayerParameters(lead_ms=lead_ns * 1e-6, **self._motion)
-        self._contract_limits = Limits.of(names, contract.limits)
+        self._contract_limits = self._interpolated(Limits.of(names, contract.limits))
         self._player = self._new_player()
         joints = next((i for i in contract.inputs if i.channel.type == "sensor_msgs/msg/JointState"), None)
         self._joints_topic = joints.channel.topic if joints else "joint_states"
@@ -109,8 +124,18 @@ class PlayerNode(ManagedNode):
         self._run = 0  # of the player, in the tick before
         self._rested = True  # the last command was that of an arm at rest
         self._ticks = 0
+        self._sent = 0  # the player's revision in the last window
         self._commanded_ns = 0
         self._open(contract)
+
+    def _interpolated(self, limits: Limits) -> Limits:
+        """The limits, with jerk limited if the windows are to be quintic."""
+        if self._interpolation not in ("", "cubic", "quintic"):
+            raise PlayerNodeError(f"parameter interpolation is '{self._interpolation}'; allowed: cubic, quintic, or empty")
+        if self._interpolation == "cubic" and limits.jerk is not None:
+            raise PlayerNodeError("parameter interpolation is 'cubic', and the contract has limits.jerk: cubic windows have steps in "
+                                  "acceleration. Leave the parameter out, or the jerk limits")
+        return limits.with_jerk({}) if self._interpolation == "quintic" and limits.jerk is None else limits
 
     def activate(self) -> None:
         if self._joints_seen and self._measured is None:
@@ -118,22 +143,59 @@ class PlayerNode(ManagedNode):
         self._take_news()
         if self._description.came and self._description.fault:
             raise PlayerNodeError(self._description.fault)
-        self._timer = self.create_timer(self._tick_ns * 1e-9, self._tick)
+        outputs = [output for output, _, _ in self._outputs]
+        self._controllers.begin(outputs, self._player.limits, self._rate_hz, self._dry_run)
+        if self._joints_seen:  # else the robot is not there yet, nor will its controllers be
+            self._controllers.wait()
+        self._begin_ticking()
 
     def deactivate(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self.destroy_timer(self._timer)
-            self._timer = None
-        if self._player is not None and self._player.state is not State.IDLE:
-            self._come_to_rest()
-            self._player.deactivate()
-            self._publish_state(self._now_ns(), None)
+        try:
+            if self._player is not None and self._player.state is not State.IDLE:
+                self._come_to_rest()
+                self._player.deactivate()
+                self._publish_state(self._now_ns(), None)
+        finally:
+            self._end_ticking()
+            self._controllers.end()
 
     def cleanup(self) -> None:
         for destroy, interface in self._interfaces:
             destroy(interface)
         self._interfaces, self._player = [], None
+
+    def spin_once(self, executor: Executor) -> None:
+        if self._loop is None:
+            super().spin_once(executor)
+        else:
+            self._loop.step(executor)
+
+    def _begin_ticking(self) -> None:
+        if not self.driven or self.get_clock().ros_time_is_active:
+            self._timer = self.create_timer(self._tick_ns * 1e-9, self._tick)
+            return
+        if refused := realtime.begin(self._realtime_priority):
+            self.get_logger().warning(refused)
+        self._loop = ControlLoop(self._tick_ns, self._tick)
+
+    def _end_ticking(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self.destroy_timer(self._timer)
+            self._timer = None
+        if self._loop is not None:
+            self.get_logger().info(str(self._loop.wake_ups))
+            self._loop = None
+            realtime.end()
+
+    def _serve_wake_ups(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """How late the control loop woke since this was last asked, as JSON."""
+        if self._loop is None:
+            response.message = "there is no control loop: the player is not active, or follows a simulated clock"
+            return response
+        response.success, response.message = True, self._loop.wake_ups.to_json()
+        self._loop.wake_ups.clear()
+        return response
 
     def _new_player(self) -> Player:
         limits = self._description.tighten(self._contract_limits)
@@ -189,7 +251,7 @@ class PlayerNode(ManagedNode):
         return f"{self._joints_topic}: the newest message is {age_ns * 1e-6:.0f} ms old: the measured pose is unknown"
 
     def _on_chunk(self, message: ActionChunk) -> None:
-        if self._timer is None or self._player.state is State.IDLE:
+        if self._player is None or self._player.state is State.IDLE:
             return
         try:
             verdict = self._player.offer(chunk_from_message(message), self._now_ns())
@@ -214,7 +276,7 @@ class PlayerNode(ManagedNode):
         self._take_news()
         player = self._player
         if player.state is State.IDLE:
-            if measured is None or self._description.fault or self._safety.listening:
+            if measured is None or self._description.fault or self._safety.listening or not self._controllers.clear():
                 self._publish_state(now_ns, None)
                 return
             player.activate(now_ns, measured)
@@ -233,9 +295,11 @@ class PlayerNode(ManagedNode):
         # The first command at rest is sent as well: without it a controller of single commands stops short of it.
         if not (player.at_rest and self._rested) and command.state is not State.TAKEN_OVER:
             self._stream(command.position)
-            if self._safety.urgent or self._ticks % self._window_ticks == 0:
+            # A change goes out with its tick: of the time for which both windows agree, all is left for the way.
+            if player.revision != self._sent or self._ticks % self._window_ticks == 0:
+                self._sent = player.revision
                 self._send_windows(player.window(now_ns))
-        self._rested, self._safety.urgent = player.at_rest, False
+        self._rested = player.at_rest
         self._ticks += 1
 
     def _notice_moved(self, command) -> None:
@@ -255,8 +319,7 @@ class PlayerNode(ManagedNode):
         # is, instead of bridging to it from the measured state, which would throw the command back by the tracking error.
         for output, columns, publisher in self._outputs:
             if output.channel.type == WINDOWED:
-                publisher.publish(trajectory_message(
-                    output.select, [(p.time_ns, p.position[columns], p.velocity[columns]) for p in points]))
+                publisher.publish(trajectory_message(output.select, [point.of(columns) for point in points]))
 
     def _stream(self, position: np.ndarray) -> None:
         """One command to each controller that takes positions tick by tick."""
@@ -290,7 +353,7 @@ class PlayerNode(ManagedNode):
         message.header.stamp = to_time(command.time_ns if command else now_ns)
         held = player.holds.first
         message.reason = self.reason or ("" if held is None else player.holds.said(held)) or self._description.fault \
-            or self._blind() or self._said
+            or self._blind() or self._controllers.fault or self._said
         if self._dry_run:
             message.reason = f"dry run; {message.reason}" if message.reason else "dry run"
         if command is not None:

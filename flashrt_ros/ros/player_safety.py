@@ -26,12 +26,11 @@ LISTEN_S = 0.5
 
 class Safety:
     """player(): the present one, or None. blind(): why a run cannot begin now, or empty. known: full names of nodes that may
-    have publishers on the command topics. urgent: an e-stop came since the node last cleared this."""
+    have publishers on the command topics."""
 
     def __init__(self, node: LifecycleNode, known: Iterable[str], player: Callable[[], Player | None],
                  blind: Callable[[], str]) -> None:
         self.holds = Holds()
-        self.urgent = False
         self._node, self._known, self._player, self._blind = node, frozenset(known), player, blind
         self._pressed = False
         self._born_s = time.monotonic()
@@ -81,7 +80,6 @@ class Safety:
             self._estop(f"true on {self._topic}")
 
     def _estop(self, cause: str) -> None:
-        self.urgent = True
         cause = f"{cause}; {self._way_out['estop_reset']}"
         if (player := self._player()) is None:
             self.holds.add(Reason.ESTOP, f"e-stop: {cause}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
 from rclpy.qos import qos_profile_sensor_data
 from std_srvs.srv import Trigger
 
@@ -16,6 +17,7 @@ from flashrt_ros.chunk.chunk import Cursor
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.load import load
 from flashrt_ros.contract.verify import verify
+from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake
 from flashrt_ros.errors import FlashRTError
@@ -30,6 +32,14 @@ from flashrt_ros.ros.status import action_chunk, pipeline_status
 from flashrt_ros.srv import SetTask
 
 CURSORS_KEPT = 64  # execution states, newest last: over a second at 50 Hz
+
+
+def commanded(state: ExecutionState, joints: tuple[str, ...]) -> Commanded | None:
+    """None if the player says nothing of one of the joints."""
+    if not set(joints) <= set(state.names):
+        return None
+    columns = [state.names.index(joint) for joint in joints]
+    return Commanded(np.array(state.position)[columns], np.array(state.velocity)[columns])
 
 
 class PolicyNode(ManagedNode):
@@ -76,7 +86,7 @@ class PolicyNode(ManagedNode):
         session = Session(self._announce)
         clock = self.get_clock()
         self._decider = Decider(self._engine.pipeline, self._engine, self._intake, session, lambda: clock.now().nanoseconds,
-                                self._inputs.decode, self._cursor_at, self._publish_chunk, self._publish_status)
+                                self._inputs.decode, self._player_at, self._publish_chunk, self._publish_status)
         session.raise_epoch("activate")
         self._decider.start()
         if self._text:
@@ -113,13 +123,14 @@ class PolicyNode(ManagedNode):
         stamp = self.get_clock().now().to_msg()
         self._epoch.publish(PipelineEpoch(stamp=stamp, session=session, epoch=epoch, reason=reason))
 
-    def _cursor_at(self, now_ns: int) -> Cursor:
-        """Where the player was at now_ns: the newest execution state not after it."""
+    def _player_at(self, now_ns: int) -> tuple[Cursor, Commanded | None]:
+        """Where the player was at now_ns, and what it commanded: the newest execution state not after it."""
         for state in reversed(tuple(self._cursors)):
             lag_ns = now_ns - to_ns(state.header.stamp)
             if lag_ns >= 0:
-                return Cursor(state.player, state.tick, state.session, state.epoch, state.seq, state.step, lag_ns)
-        return Cursor()
+                cursor = Cursor(state.player, state.tick, state.session, state.epoch, state.seq, state.step, lag_ns)
+                return cursor, commanded(state, self._engine.pipeline.spec.joints)
+        return Cursor(), None
 
     def _publish_chunk(self, made: Made) -> None:
         self._chunks.publish(action_chunk(made, self._decider, self._digests[0]))

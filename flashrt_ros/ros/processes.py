@@ -42,9 +42,10 @@ class NodeProcesses:
         return self._processes[name]
 
     def kill(self, name: str) -> None:
-        """kill -9, and wait until it is gone."""
-        self._processes[name].kill()
-        self._processes[name].wait()
+        """kill -9, and wait until it is gone; check() does not miss it."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
 
     def check(self) -> None:
         """Raises ProcessError, with the end of its log, for a node that has ended."""

@@ -16,6 +16,7 @@ from dataclasses import asdict
 import cv2
 import numpy as np
 import rclpy
+from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
@@ -41,13 +42,17 @@ REPORT_S = 5.0
 
 
 class SimNode(Node):
-    """Parameters: seed (int), task (instruction or kind), speed (real-time factor aimed at), width, height (pixels)."""
+    """Parameters: seed (int), task (instruction or kind), speed (real-time factor aimed at), width, height (pixels),
+    system_time (bool): stamps on the system's clock and no /clock, as a robot's drivers do; driven_cameras (names, by commas):
+    their frames go to ~/<name>_camera/frames, for a camera_node to publish."""
 
     def __init__(self) -> None:
         super().__init__("sim")
         seed = self.declare_parameter("seed", 0).value
         task = self.declare_parameter("task", "pick").value
         self._speed = self.declare_parameter("speed", 1.0).value
+        self._system_time = self.declare_parameter("system_time", False).value
+        self._ahead_ns = 0  # by which the stamps are ahead of the world's time
         size = (self.declare_parameter("width", 96).value, self.declare_parameter("height", 96).value)
         self._lock = threading.Lock()
         self._world = World(size)
@@ -56,7 +61,9 @@ class SimNode(Node):
         self._controllers.hold(HOME)
         self._clock_topic = self.create_publisher(Clock, "/clock", 1)
         self._joints = self.create_publisher(JointState, "joint_states", 10)
-        self._images = {name: (self.create_publisher(Image, f"{name}_camera/image_raw", 5), Image()) for name in CAMERAS}
+        driven = self.declare_parameter("driven_cameras", "").value.split(",")
+        topics = {name: f"~/{name}_camera/frames" if name in driven else f"{name}_camera/image_raw" for name in CAMERAS}
+        self._images = {name: (self.create_publisher(Image, topic, 5), Image()) for name, topic in topics.items()}
         # A real sensor never repeats a frame to the bit; the policy takes a camera that does for a frozen one.
         self._noise = np.random.default_rng(seed).integers(-2, 3, (7, *size[::-1], 3), np.int16)
         self._score = self.create_publisher(String, "~/score", LATCHED)
@@ -65,6 +72,15 @@ class SimNode(Node):
                                      lambda message, name=name: self._receive(name, message), RELIABLE)
         self.create_service(ResetWorld, "~/reset", self._reset)
         self._reported_rejection = {}
+        # Controllers are nodes, and their clients read their parameters.
+        self.controllers = [self._parameter_node(f"{name}_controller", self._controllers.parameters(name)) for name in GROUPS]
+
+    def _parameter_node(self, name: str, parameters: dict[str, object]) -> Node:
+        # The process's arguments are for the simulator: its name and its parameters are not to be these nodes', too.
+        node = Node(name, namespace=self.get_namespace(), use_global_arguments=False, enable_rosout=False)
+        for parameter, value in parameters.items():
+            node.declare_parameter(parameter, value, ParameterDescriptor(read_only=True))
+        return node
 
     def spin(self) -> None:
         """Run until the context is shut down, as near to the aimed speed as the machine allows."""
@@ -87,14 +103,18 @@ class SimNode(Node):
         with self._lock:
             for _ in range(FRAME_STEPS):
                 self._world.step(self._controllers.update(self._world.time_ns, *self._world.joints()))
-            now_ns = self._world.time_ns
+            time_ns = self._world.time_ns
             position, velocity = self._world.joints()
-            tick = now_ns // CONTROL_NS
+            tick = time_ns // CONTROL_NS
             images = {name: self._world.render(name) for name in CAMERAS} if tick % IMAGE_STEPS == 0 else {}
             score = self._world.score() if tick % SCORE_STEPS == 0 else None
             instruction = self._instruction
+            if self._system_time:
+                self._ahead_ns = time.time_ns() - time_ns
+            now_ns = time_ns + self._ahead_ns
         stamp = to_time(now_ns)
-        self._clock_topic.publish(Clock(clock=stamp))
+        if not self._system_time:
+            self._clock_topic.publish(Clock(clock=stamp))
         message = JointState(name=list(JOINTS), position=array.array("d", position.tobytes()), velocity=array.array("d", velocity.tobytes()))
         message.header.stamp = stamp
         self._joints.publish(message)
@@ -108,8 +128,9 @@ class SimNode(Node):
 
     def _receive(self, name: str, message: JointTrajectory) -> None:
         points = [TrajectoryPoint(p.positions, p.velocities, p.accelerations, to_ns(p.time_from_start)) for p in message.points]
-        trajectory = Trajectory(message.joint_names, points, to_ns(message.header.stamp))
+        stamp_ns = to_ns(message.header.stamp)
         with self._lock:
+            trajectory = Trajectory(message.joint_names, points, stamp_ns - self._ahead_ns if stamp_ns else 0)
             verdict = self._controllers.receive(name, trajectory, self._world.time_ns)
         if isinstance(verdict, Rejected) and self._reported_rejection.get(name) != verdict.reason:
             self._reported_rejection[name] = verdict.reason
@@ -120,7 +141,7 @@ class SimNode(Node):
             with self._lock:
                 self._instruction = self._world.reset(request.task, request.seed)
                 self._controllers.hold(HOME)
-                response.stamp = to_time(self._world.time_ns)
+                response.stamp = to_time(self._world.time_ns + self._ahead_ns)
         except FlashRTError as error:
             response.message = str(error)
             return response
@@ -132,7 +153,7 @@ def main() -> None:
     rclpy.init()
     node = SimNode()
     try:
-        with spinning(node):
+        with spinning(node, *node.controllers):
             node.spin()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass

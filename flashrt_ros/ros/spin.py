@@ -1,4 +1,4 @@
-"""A node whose callbacks run on a thread of their own, beside a main thread that does something else."""
+"""Nodes whose callbacks run on a thread of their own, beside a main thread that does something else."""
 
 import threading
 from contextlib import contextmanager
@@ -9,10 +9,11 @@ from rclpy.node import Node
 
 
 @contextmanager
-def spinning(node: Node) -> Iterator[None]:
-    """Spin `node` while the context lasts."""
+def spinning(*nodes: Node) -> Iterator[None]:
+    """Spin `nodes` while the context lasts."""
     executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    for node in nodes:
+        executor.add_node(node)
 
     stopping = threading.Event()
 

@@ -17,6 +17,10 @@ class Controllers:
     def __init__(self) -> None:
         self._of = {name: JointTrajectoryController([JOINTS[c] for c in columns]) for name, columns in GROUPS.items()}
 
+    def parameters(self, name: str) -> dict[str, object]:
+        """The ROS parameters that one of GROUPS would have as a node."""
+        return self._of[name].parameters_by_name()
+
     def hold(self, position: np.ndarray) -> None:
         """Forget any trajectory and hold the joints [7]."""
         for name, columns in GROUPS.items():

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from flashrt_ros.chunk.chunk import Chunk, Cursor
+from flashrt_ros.player.command import Command
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Refused
@@ -43,6 +44,7 @@ class Robot:
         position, _ = self.world.joints()
         self.refused = 0
         self.commands: list[np.ndarray] = []
+        self._command: Command | None = None
         self.jumps: list[np.ndarray] = []
         self._seq = 0
         self._player = Player(JOINTS, self._limits, TICK_NS, self._parameters)
@@ -62,6 +64,11 @@ class Robot:
         now_ns = self.world.time_ns
         at_ns, cursor = next(c for c in reversed(self._cursors) if c[0] <= now_ns)
         return replace(cursor, lag_ns=now_ns - at_ns)
+
+    @property
+    def command(self) -> Command | None:
+        """Of the last tick; None before the first."""
+        return self._command
 
     def offer(self, positions: np.ndarray, decided_ns: int, base: Cursor, step_ns: int = 20 * MS, offset_ns: int = 0,
               frozen_prefix: int = 0) -> Chunk:
@@ -86,6 +93,7 @@ class Robot:
             position, velocity = world.joints()
             if elapsed_ns % TICK_NS == 0:
                 command = self._player.tick(now_ns, position)
+                self._command = command
                 self.commands.append(command.position)
                 self._cursors = [self._cursors[-1], (command.time_ns, command.cursor)]
                 if elapsed_ns // TICK_NS % WINDOW_TICKS == 0:
@@ -99,6 +107,7 @@ class Robot:
         points = self._player.window(now_ns)
         for name, columns in GROUPS.items():
             trajectory = Trajectory([JOINTS[c] for c in columns], tuple(
-                TrajectoryPoint(p.position[columns], p.velocity[columns], time_from_start_ns=p.time_ns - points[0].time_ns)
+                TrajectoryPoint(p.position[columns], p.velocity[columns], () if p.acceleration is None else p.acceleration[columns],
+                                p.time_ns - points[0].time_ns)
                 for p in points), points[0].time_ns)
             self.refused += isinstance(self._controllers.receive(name, trajectory, now_ns), Rejected)

@@ -62,7 +62,7 @@ def test_the_mean_of_an_experts_chunks_succeeds_as_well_and_is_smoother(loop, ki
     latest, ensemble = (each.run(kind, 10_001, use_expert=True) for each in (loop, averaging))
     averaging.close()
     assert latest.success and ensemble.success and ensemble.refused == 0
-    assert 0 < ensemble.jerk_rad_s3 < latest.jerk_rad_s3 and min(ensemble.jump_rad, latest.jump_rad) > 0
+    assert 0 < ensemble.jerk_rad_s3 < latest.jerk_rad_s3 and min(ensemble.mean_jump_rad, latest.mean_jump_rad) > 0
 
 
 def test_an_outcome_tells_what_was_run(loop):

@@ -40,10 +40,10 @@ def test_each_row_is_compared_with_the_first_of_its_task_scene_by_scene():
 def test_how_smooth_a_row_is_is_told_where_it_was_measured():
     """Of the median episode; files of earlier versions have none, and can still be compared in everything else."""
     measured = row()
-    episodes = tuple(replace(e, jerk_rad_s3=float(i), jump_rad=0.1 * i) for i, e in enumerate(measured.episodes[:5]))
+    episodes = tuple(replace(e, jerk_rad_s3=float(i), mean_jump_rad=0.1 * i) for i, e in enumerate(measured.episodes[:5]))
     line, = lines([replace(measured, episodes=(*episodes, *measured.episodes[5:]))])
-    assert (line.jerk_rad_s3, line.jump_rad) == (2.0, 0.2)
-    assert (lines([measured])[0].jerk_rad_s3, lines([measured])[0].jump_rad) == (None, None)
+    assert (line.jerk_rad_s3, line.mean_jump_rad) == (2.0, 0.2)
+    assert (lines([measured])[0].jerk_rad_s3, lines([measured])[0].mean_jump_rad) == (None, None)
 
 
 def test_figures_of_a_row():
@@ -91,7 +91,7 @@ def test_a_file_from_before_there_were_strategies_is_read(tmp_path):
     write(tmp_path / "a.json", [RUN], lines([row()]))
     data = json.loads((tmp_path / "a.json").read_text())
     for figures in (data["rows"][0], data["rows"][0]["episodes"][0]):
-        for key in ("strategy", "jerk_rad_s3", "jump_rad"):
+        for key in ("strategy", "jerk_rad_s3", "mean_jump_rad"):
             figures.pop(key, None)
     (tmp_path / "a.json").write_text(json.dumps(data))
     assert read(tmp_path / "a.json") == ([RUN], [row()])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashrt_ros.bench.smoothness import largest_jump, rms_jerk
+from flashrt_ros.bench.smoothness import mean_jump, rms_jerk
 
 DT = 0.02
 numbers = st.floats(-2, 2)
@@ -27,8 +27,9 @@ def test_all_joints_count_alike():
 
 def test_too_few_commands_have_no_jerk_and_no_chunks_no_jump():
     """An episode in which nothing was decided still has its row."""
-    assert rms_jerk([], DT) == rms_jerk(np.ones((3, 7)), DT) == largest_jump([]) == 0.0
+    assert rms_jerk([], DT) == rms_jerk(np.ones((3, 7)), DT) == mean_jump([]) == 0.0
 
 
-def test_the_largest_jump_is_one_joints_at_one_chunk():
-    assert largest_jump([np.array([0.1, -0.3]), np.array([0.2, 0.0])]) == 0.3
+def test_the_mean_jump_is_over_chunks_each_by_its_farthest_joint():
+    """A joint that moves little must not hide one that jumps; one bad boundary must not hide many good ones."""
+    assert mean_jump([np.array([0.1, -0.3]), np.array([0.2, 0.0]), np.zeros(2)]) == pytest.approx(0.5 / 3)

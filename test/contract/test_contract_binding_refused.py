@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from contract_cases import TEXT, Case, assert_says, refused
+from contract_cases import TEXT, Case, assert_says, line_of, refused
 from contract_specs import SERVO
-from flashrt_ros.contract.load import loads
+from flashrt_ros import policies
+from flashrt_ros.contract.errors import ContractError
+from flashrt_ros.contract.load import load, loads
 from flashrt_ros.contract.spec import BufferSpec
 from flashrt_ros.contract.verify import verify
+from flashrt_ros.resources import find
 
 RULES = {
     "another policy": Case(
@@ -74,8 +77,11 @@ RULES = {
         "  - name: gripper", "",
         "outputs: value shoulder_pan ... the policy drives 'gripper' too", at="outputs:", until="limits:"),
     "representation of a later version": Case(
-        "representation: joint ", "    representation: joint_delta #!",
-        "outputs[0].representation: value 'joint_delta': this version plays absolute joint positions only"),
+        "representation: joint ", "    representation: ee_delta #!",
+        "outputs[0].representation: value 'ee_delta': this version plays joint, joint_delta: let the policy itself"),
+    "gripper that opens beyond its limit": Case(
+        "select: [gripper]", "    select: [gripper]\n    gripper: {close_at: 0, open_at: 1, closed: 0, open: 0.1} #!",
+        "outputs[1].gripper.open: value 0.1: limits.position of 'gripper' is 0 to 0.08: give a position within it"),
     "limit of an unknown joint": Case(
         "elbow: 2.0", "    elbow: 2.0\n    elbw: 2.0 #!",
         "limits.velocity.elbw: value 2.0: no output drives 'elbw' ... did you mean 'elbow'?"),
@@ -98,6 +104,50 @@ RULES = {
 def test_contract_that_does_not_fit_its_policy_is_refused(case):
     """What only the policy's declaration shows: names, shapes, kinds, joints and their limits."""
     case.check()
+
+
+DELTAS = TEXT.replace("representation: joint ", "representation: joint_delta ")
+
+
+@pytest.mark.parametrize(("find", "put"), [
+    ("- position.elbow\n", "- velocity.elbow\n"), ("    max_age_ms: 50 ", "    apply: [rad2deg]\n    max_age_ms: 50 ")],
+    ids=["not measured", "in degrees"])
+def test_deltas_from_a_state_that_is_not_observed_are_refused(find, put):
+    """There is nothing to add them to. The other output, which gives positions, may stay without."""
+    assert find in DELTAS
+    verify(loads(DELTAS), SERVO)
+    error = refused(DELTAS.replace(find, put))
+    assert "representation: joint_delta" in DELTAS.replace(find, put).splitlines()[error.line - 1]
+    assert_says(error, "outputs[0].representation: value 'joint_delta': deltas are from measured positions, and no input holds "
+                       "position.<joint> of all of shoulder_pan ... in rad or m: select them in one input")
+
+
+def test_deltas_from_an_older_state_than_the_observations_are_refused():
+    """A policy whose action sees the joints through a slow stage speaks of where the arm was then: added to where it is now, all
+    that it moved in between would be done twice. At every decision it is right again."""
+    vision, fuse, action = SERVO.stages
+    vision, action = replace(vision, reads=(*vision.reads, "joints")), replace(action, reads=("belief", "wrist"))
+    blind = replace(SERVO, stages=(vision, fuse, action))
+    error = refused(DELTAS, blind)
+    assert "representation: joint_delta" in DELTAS.splitlines()[error.line - 1]
+    assert_says(error, "outputs[0].representation: value 'joint_delta': the deltas are from 'joints' of the same observation, "
+                       "which 'action' does not get or gets late ... let every stage between them run at each decision")
+    begin, end = line_of(DELTAS, "    every: 2") - 1, line_of(DELTAS, "  fuse: {}") - 1
+    lines = DELTAS.splitlines()
+    verify(loads("\n".join([*lines[:begin], "    every: 1", *lines[end:]])), blind)
+
+
+@pytest.mark.parametrize("change", [{"outputs[0].representation": "joint_delta"},
+                                    {"outputs[1].gripper": "{close_at: 0, open_at: 1, closed: 0, open: 0.08}"}])
+def test_a_policy_that_continues_the_plan_speaks_of_positions(change):
+    """The plan that it reads is positions; a chunk in other numbers could not keep to it."""
+    continues = {"policy.continues": "future_state"}
+    contract = load(find("config/tabletop_vla.contract.yaml"), continues)
+    spec = policies.spec(contract.policy)
+    verify(contract, spec)
+    with pytest.raises(ContractError, match="a policy that continues the plan reads positions") as caught:
+        verify(load(find("config/tabletop_vla.contract.yaml"), continues | change), spec)
+    assert caught.value.key == next(iter(change))
 
 
 @pytest.mark.parametrize(("shape", "declared"), [((32, 7), {"noise": "extra"}), ((1,), {"ages": (("extra", "belief"),)})])

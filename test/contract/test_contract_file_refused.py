@@ -109,6 +109,26 @@ RULES = {
     "unknown representation": Case(
         "representation: joint ", "    representation: joints #!",
         "outputs[0].representation: value 'joints' ... did you mean 'joint'?"),
+    "unknown gripper key": Case(
+        "select: [gripper]", "    select: [gripper]\n    gripper: {close: 0, open_at: 1, closed: 0, open: 0.08} #!",
+        "outputs[1].gripper.close: value 0: unknown key ... close_at, open_at, closed, open"),
+    "gripper key absent": Case(
+        "select: [gripper]", "    select: [gripper]\n    gripper: {close_at: 0, open_at: 1, open: 0.08} #!",
+        "outputs[1].gripper.closed: value (absent): required: a number from -20 to 20 (rad or m)"),
+    "gripper without a band": Case(
+        "select: [gripper]", "    select: [gripper]\n    gripper: {close_at: 0.5, open_at: 0.5, closed: 0, open: 0.08} #!",
+        "outputs[1].gripper.open_at: value 0.5: another value than close_at, 0.5: leave a band"),
+    "gripper with one position": Case(
+        "select: [gripper]", "    select: [gripper]\n    gripper: {close_at: 0, open_at: 1, closed: 0.08, open: 0.08} #!",
+        "outputs[1].gripper.open: value 0.08: another position than closed, 0.08"),
+    "gripper of six joints": Case(
+        "representation: joint ", "    gripper: {close_at: 0, open_at: 1, closed: 0, open: 0.08}",
+        "outputs[0].select: value a list of 6: one joint, for the output has a gripper block: give the gripper an output of its",
+        at="    select: [shoulder_pan"),
+    "gripper block over deltas": Case(
+        "select: [gripper]", "    select: [gripper]\n    gripper: {close_at: 0, open_at: 1, closed: 0, open: 0.08}\n"
+        "    representation: joint_delta #!\n    step_ms: 20\n",
+        "outputs[1].representation: value 'joint_delta': 'joint', for the gripper block gives positions", until="limits:"),
     "topic with a blank": Case(
         "topic: task", "      topic: the task #!",
         "inputs.task.channel.topic: value 'the task': a topic name"),

@@ -6,7 +6,7 @@ from contract_specs import CONTRACT, JOINTS, SERVO, servo_contract
 from flashrt_ros import policies
 from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import load, loads
-from flashrt_ros.contract.schema import Align, Channel, Image, PolicyChoice, Refresh, Rollback
+from flashrt_ros.contract.schema import Align, Channel, Gripper, Image, PolicyChoice, Refresh, Rollback
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.resources import find
 
@@ -56,6 +56,20 @@ def test_what_is_left_out_takes_its_usual_value():
     assert contract.refresh == (Refresh("vision"), Refresh("action"))
     assert contract.policy == PolicyChoice("color_servo", "builtin", "fp32", False)
     assert contract.rollback == Rollback()
+
+
+def test_a_gripper_block_arrives_whole():
+    """Swapped thresholds or positions would open where the policy means close."""
+    text = SHORT.replace("select: [c],", "select: [c], gripper: {close_at: 1, open_at: -1, closed: 0.01, open: 0.08},")
+    assert [o.gripper for o in loads(text).outputs] == [None, Gripper(close_at=1.0, open_at=-1.0, closed=0.01, open=0.08)]
+
+
+def test_measured_positions_are_found_by_name_in_the_outputs_order():
+    """Whoever needs where the arm is must not mix up joints, nor take velocities, nor degrees, for positions in rad."""
+    text = SHORT.replace("[position.a, velocity.b]", "[position.a, velocity.b, position.c]")
+    assert loads(text).measured(("c", "a")) == ("joints", [2, 0])
+    assert loads(text).measured(("a", "b")) is None
+    assert loads(text.replace("deg2rad", "rad2deg")).measured(("a",)) is None
 
 
 def test_one_number_stands_for_every_driven_joint():

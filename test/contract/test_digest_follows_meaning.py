@@ -123,6 +123,15 @@ def test_a_tracking_limit_matters_and_having_none_does_not():
     assert len({DIGEST, *(digest(loads(t), SERVO, "w") for t in limited)}) == 3
 
 
+def test_a_gripper_block_matters_and_having_none_does_not():
+    """It changes what is sent; a contract without one keeps the digest (pinned below) that it had before there were any."""
+    text = CONTRACT.read_text()
+    assert "gripper: {" not in text
+    block = "    select: [gripper]\n    gripper: {{close_at: {}, open_at: {}, closed: 0, open: 0.08}}"
+    blocks = [text.replace("    select: [gripper]", block.format(*at)) for at in ((0, 1), (1, 0))]
+    assert len({DIGEST, *(digest(loads(t), SERVO, "w") for t in blocks)}) == 3
+
+
 def test_digest_is_the_same_on_every_machine():
     """A capsule travels: the digest of the shipped contract is pinned, so that a change of its form is seen.
 

@@ -13,7 +13,7 @@ from flashrt_ros.contract.closure import Run, hyper_period, plans, schedule
 from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import loads
 from flashrt_ros.contract.picture import svg
-from flashrt_ros.contract.schema import PolicyChoice, Refresh
+from flashrt_ros.contract.schema import Gripper, PolicyChoice, Refresh
 from flashrt_ros.contract.spec import StageSpec
 from flashrt_ros.contract.table import grids, text
 from flashrt_ros.contract.verify import verify
@@ -34,6 +34,7 @@ def test_table_of_the_demo():
             "scene > vision > fuse > action 350 ms 150 ms (scene) + 2 x 100 ms (vision)",
             "joints > action 50 ms 50 ms (joints)",
             "vision_tokens derived float32 [24, 8] 768",
+            "gripper gripper joint -",
             "shoulder_lift -2.6 to 0.6 2 - -"):
         assert line in squeezed
 
@@ -45,6 +46,16 @@ def test_the_tracking_limit_is_printed():
     squeezed = [" ".join(line.split()) for line in text(verify(replace(contract, limits=limits), SERVO)).splitlines()]
     assert "joint position velocity acceleration tracking error" in squeezed
     assert "elbow -0.2 to 2.7 2 8 0.12" in squeezed
+
+
+def test_what_becomes_of_the_policys_numbers_is_printed():
+    """Positions taken for deltas move an arm by where it is; a person sees here what the contract takes them for."""
+    arm, gripper = servo_contract().outputs
+    outputs = (replace(arm, representation="joint_delta"), replace(gripper, gripper=Gripper(0.7, 0.3, 0.0, 0.08)))
+    squeezed = [" ".join(line.split()) for line in text(verify(replace(servo_contract(), outputs=outputs), SERVO)).splitlines()]
+    assert "output joints representation gripper" in squeezed
+    assert "arm shoulder_pan, shoulder_lift, elbow, forearm_roll, wrist_pitch, wrist_roll joint_delta from joints -" in squeezed
+    assert "gripper gripper joint closed (0) from 0.7 up, open (0.08) from 0.3 down" in squeezed
 
 
 def test_what_the_engine_fills_is_printed():

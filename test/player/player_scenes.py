@@ -12,6 +12,7 @@ TICK_NS = 20 * MS
 NAMES = ("pan", "lift", "grip")
 LIMITS = Limits(NAMES, np.array([-2.0, -1.0, 0.0]), np.array([2.0, 1.0, 0.04]), np.array([2.0, 1.5, 0.1]),
                 np.array([10.0, 8.0, 1.0]))
+JERK_LIMITS = LIMITS.with_jerk({"lift": 200.0})
 HOME = np.array([0.1, 0.2, 0.02])
 START_NS = 1_000_000_000_000
 EPS = 1e-9
@@ -55,10 +56,18 @@ class Run:
         return np.array([c.velocity for c in self.commands])
 
 
-def assert_limits(positions, velocities, limits=LIMITS, tick_ns=TICK_NS):
-    """Position, velocity and acceleration over consecutive ticks [K, N], and velocity as the derivative of position."""
+def assert_limits(positions, velocities, limits=LIMITS, tick_ns=TICK_NS, accelerations=None):
+    """Every limit over consecutive ticks [K, N], and each value as the derivative of the one before: with accelerations, of
+    constant jerk in each tick, else of constant acceleration."""
     dt = tick_ns * 1e-9
     assert (positions >= limits.lower - EPS).all() and (positions <= limits.upper + EPS).all()
     assert (np.abs(velocities) <= limits.velocity + EPS).all()
     assert (np.abs(np.diff(velocities, axis=0)) <= limits.acceleration * dt + EPS).all()
-    np.testing.assert_allclose(np.diff(positions, axis=0) / dt, (velocities[:-1] + velocities[1:]) / 2, atol=1e-8)
+    if accelerations is None:
+        np.testing.assert_allclose(np.diff(positions, axis=0) / dt, (velocities[:-1] + velocities[1:]) / 2, atol=1e-8)
+        return
+    assert (np.abs(accelerations) <= limits.acceleration + EPS).all()
+    assert (np.abs(np.diff(accelerations, axis=0)) <= limits.jerk * dt + EPS).all()
+    np.testing.assert_allclose(np.diff(velocities, axis=0) / dt, (accelerations[:-1] + accelerations[1:]) / 2, atol=1e-7)
+    mean = velocities[:-1] + dt * (2 * accelerations[:-1] + accelerations[1:]) / 6
+    np.testing.assert_allclose(np.diff(positions, axis=0) / dt, mean, atol=1e-8)

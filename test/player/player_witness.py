@@ -1,7 +1,7 @@
 """The laws of the player's commands and windows, whatever happens to it. Shared by the tests that let anything happen."""
 
 import numpy as np
-from player_scenes import EPS, LIMITS, MS, TICK_NS, assert_limits
+from player_scenes import EPS, MS, TICK_NS, assert_limits
 
 from flashrt_ros.player.command import State
 from flashrt_ros.player.holds import CAUSES
@@ -14,7 +14,7 @@ class Witness:
     """Looks at every command and every window of one activation, and knows what was announced."""
 
     def __init__(self, player):
-        self.player, self.last = player, None
+        self.player, self.limits, self.last = player, player.limits, None
         self.promise = {}  # time -> position and velocity that a window gave for it
         self.lowest = {}  # session -> announced epoch
         self.played, self.stops = [], 0
@@ -39,25 +39,25 @@ class Witness:
         if self.last is not None:
             self._compare(self.last, command, jumped)
         self.last = command
-        assert (command.position >= LIMITS.lower - EPS).all() and (command.position <= LIMITS.upper + EPS).all()
-        assert (np.abs(command.velocity) <= LIMITS.velocity + EPS).all()
+        assert (command.position >= self.limits.lower - EPS).all() and (command.position <= self.limits.upper + EPS).all()
+        assert (np.abs(command.velocity) <= self.limits.velocity + EPS).all()
         assert abs(command.time_ns - now_ns) <= TICK_NS
         if command.state is State.APPROACHING:
-            assert (np.abs(command.velocity) <= self.player.parameters.approach_speed * LIMITS.velocity + EPS).all()
+            assert (np.abs(command.velocity) <= self.player.parameters.approach_speed * self.limits.velocity + EPS).all()
         if command.time_ns in self.promise:
-            position, velocity = self.promise[command.time_ns]
-            assert np.array_equal(position, command.position) and np.array_equal(velocity, command.velocity)
+            point = self.promise[command.time_ns]
+            assert np.array_equal(point.position, command.position) and np.array_equal(point.velocity, command.velocity)
         self._window(now_ns, command)
 
     def _compare(self, before, after, jumped):
         ticks = 1 if jumped else (after.time_ns - before.time_ns) // TICK_NS
         assert ticks >= 0
-        assert (np.abs(after.velocity - before.velocity) <= LIMITS.acceleration * DT * ticks + EPS).all()
+        assert (np.abs(after.velocity - before.velocity) <= self.limits.acceleration * DT * ticks + EPS).all()
         began = before.cursor.player != after.cursor.player  # a run, from the measured pose
         if began:
             self.promise = {}
             assert (before.velocity == 0).all() or ticks > 1  # it came to rest since
-        if ticks == 1 and not began:
+        if ticks == 1 and not began and self.limits.jerk is None:  # else the windows tell more
             mean = (after.velocity + before.velocity) / 2
             np.testing.assert_allclose((after.position - before.position) / DT, mean, atol=1e-8)
         was, now = before.cursor, after.cursor
@@ -87,8 +87,12 @@ class Witness:
         if rest:
             assert (window[-2].velocity == 0).all() and (window[-2].position == window[-1].position).all()
         rows = window[:-1] if rest else window
-        assert_limits(np.array([p.position for p in rows]), np.array([p.velocity for p in rows]))
+        bent = None if self.limits.jerk is None else np.array([p.acceleration for p in rows])
+        assert_limits(np.array([p.position for p in rows]), np.array([p.velocity for p in rows]), self.limits, accelerations=bent)
+        kept = self.promise.get(window[0].time_ns)
+        if kept is not None and bent is not None:
+            assert np.array_equal(kept.acceleration, window[0].acceleration)
         leave_ns = command.time_ns + 300 * MS
         for point in window:
             if point.time_ns <= leave_ns and (point.time_ns - command.time_ns) % TICK_NS == 0:
-                self.promise[point.time_ns] = point[1:]
+                self.promise[point.time_ns] = point

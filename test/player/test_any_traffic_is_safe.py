@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from player_scenes import LIMITS, MS, NAMES, START_NS, TICK_NS, active_player
+from player_scenes import JERK_LIMITS, LIMITS, MS, NAMES, START_NS, TICK_NS, active_player
 from player_witness import Witness
 
 from flashrt_ros.chunk.chunk import Chunk, Cursor
@@ -80,12 +80,13 @@ def think(decision: Decision, now_ns: int, command, cursor: Cursor, order, playe
                  cursor if decision.with_base else Cursor(), frozen_prefix=frozen)
 
 
+@pytest.mark.parametrize("limits", [LIMITS, JERK_LIMITS], ids=["", "jerk"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(traffics())
-def test_whatever_arrives_the_arm_stays_within_its_laws(strategy, traffic):
+def test_whatever_arrives_the_arm_stays_within_its_laws(strategy, limits, traffic):
     """Limits hold, nothing old plays, nothing is repeated, windows keep their word; and silence brings rest."""
     # What is not near at the start of a run is approached slowly, and most that is wild is not; so half of the runs do without.
-    player = active_player(start_distance=traffic[0].start_distance, strategy=strategy)
+    player = active_player(limits=limits, start_distance=traffic[0].start_distance, strategy=strategy)
     played: dict[tuple, Chunk] = {}
     witness = Witness(player)
     sessions = count(1)

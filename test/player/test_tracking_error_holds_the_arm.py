@@ -163,7 +163,7 @@ def test_the_limit_must_be_positive():
     """Zero would stop every arm; the way to have none is to give none."""
     with pytest.raises(LimitsError, match="'lift': tracking_error is 0"):
         replace(LIMITS, tracking_error=np.array([1.0, 0.0, 1.0]))
-    assert (Limits.of(("pan",), type("L", (), dict(position={}, velocity={"pan": 1.0}, acceleration={}, tracking_error={})))
+    assert (Limits.of(("pan",), type("L", (), dict(position={}, velocity={"pan": 1.0}, acceleration={}, jerk={}, tracking_error={})))
             .tracking_error == np.inf).all()
 
 

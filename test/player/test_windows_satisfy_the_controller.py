@@ -3,7 +3,7 @@ the arm moves as the player commands, and it comes to rest when the player dies.
 
 import numpy as np
 import pytest
-from player_scenes import HOME, LIMITS, MS, NAMES, START_NS, active_player, slide
+from player_scenes import HOME, JERK_LIMITS, LIMITS, MS, NAMES, START_NS, active_player, slide
 
 from flashrt_ros.sim.jtc import Accepted, JointTrajectoryController, JtcParameters, Trajectory, TrajectoryPoint
 
@@ -12,7 +12,8 @@ PERIOD_NS = 4 * MS  # the controller's 250 Hz
 
 def message(window) -> Trajectory:
     start_ns = window[0].time_ns
-    points = tuple(TrajectoryPoint(p.position, p.velocity, time_from_start_ns=p.time_ns - start_ns) for p in window)
+    points = tuple(TrajectoryPoint(p.position, p.velocity, () if p.acceleration is None else p.acceleration, p.time_ns - start_ns)
+                   for p in window)
     return Trajectory(NAMES, points, start_ns)
 
 
@@ -36,12 +37,14 @@ def execute(player, controller, policy, until_ms, dies_ms=None, latency_ms=lambd
     return np.array(sent), np.arange(0, until_ms, 4)
 
 
-def assert_commands_within_limits(sent):
+def assert_commands_within_limits(sent, jerk=None):
     """Of the commands at 250 Hz: what the motors are asked to do, whatever was planned."""
     speed = np.diff(sent, axis=0) / 4e-3
     assert (sent >= LIMITS.lower - 1e-9).all() and (sent <= LIMITS.upper + 1e-9).all()
     assert (np.abs(speed) <= LIMITS.velocity + 1e-6).all()
     assert (np.abs(np.diff(speed, axis=0)) / 4e-3 <= LIMITS.acceleration + 1e-6).all()
+    if jerk is not None:
+        assert (np.abs(np.diff(speed, n=2, axis=0)) / 4e-3**2 <= jerk * (1 + 1e-6) + 1e-3).all()
 
 
 def lissajous(player, ms):
@@ -54,20 +57,22 @@ def lissajous(player, ms):
         player.offer(base, START_NS + ms * MS)
 
 
+@pytest.mark.parametrize("limits", [LIMITS, JERK_LIMITS], ids=["cubic", "quintic"])
 @pytest.mark.parametrize("from_desired", [False, True])
-def test_every_window_is_accepted_and_the_motion_is_the_players(from_desired):
+def test_every_window_is_accepted_and_the_motion_is_the_players(from_desired, limits):
     """A rejected window is an arm that stops for no reason that anybody sees; a distorted one is a jerk per message."""
     controller = JointTrajectoryController(NAMES, JtcParameters(interpolate_from_desired_state=from_desired))
-    sent, at_ms = execute(active_player(), controller, lissajous, 4000, latency_ms=lambda k: (k * 7) % 15)
+    sent, at_ms = execute(active_player(limits=limits), controller, lissajous, 4000, latency_ms=lambda k: (k * 7) % 15)
     assert controller.accepted > 190 and controller.rejected == 0
     moving = at_ms > 1500
     # The command is for one controller period ahead.
     wanted = HOME + np.sin((at_ms[moving, None] + 4) * 1e-3 * [1.5, 1.1, 0.9]) * [0.6, 0.4, 0.015]
     assert np.abs(sent[moving] - wanted).max() < 2e-3
-    assert_commands_within_limits(sent)
+    assert_commands_within_limits(sent, limits.jerk)
 
 
-def test_a_dead_player_means_an_arm_at_rest_within_limits():
+@pytest.mark.parametrize("limits", [LIMITS, JERK_LIMITS], ids=["cubic", "quintic"])
+def test_a_dead_player_means_an_arm_at_rest_within_limits(limits):
     """kill -9 in full motion: the last window brings the arm to rest, braking within its limits."""
     controller = JointTrajectoryController(NAMES)
 
@@ -76,11 +81,11 @@ def test_a_dead_player_means_an_arm_at_rest_within_limits():
             where = HOME + np.array([1.2, 0, 0]) * ms * 1e-3
             player.offer(slide(START_NS + ms * MS, where, (1.2, 0, 0), seq=ms), START_NS + ms * MS)
 
-    sent, at_ms = execute(active_player(start_distance=1.0), controller, fast, 2000, dies_ms=901)
+    sent, at_ms = execute(active_player(limits=limits, start_distance=1.0), controller, fast, 2000, dies_ms=901)
     speed = np.diff(sent, axis=0) / 4e-3
     assert np.abs(speed[at_ms[1:] < 900]).max() > 1.1  # it was in full motion
     assert (speed[at_ms[1:] > 1500] == 0).all()
-    assert_commands_within_limits(sent)
+    assert_commands_within_limits(sent, limits.jerk)
 
 
 @pytest.mark.parametrize("lead_ms, smooth", [(20, True), (0, False)])
@@ -140,3 +145,33 @@ def test_an_e_stop_is_smooth_though_its_window_comes_out_of_turn(pressed_ms):
     assert speed[pressed_ms // 4 - 2] > 1.1
     # Two ticks, one on the way to the next tick, and the braking: 1.2 rad/s at 10 rad/s^2.
     assert (speed[(pressed_ms + 60 + 120) // 4:] == 0).all()
+
+
+@pytest.mark.parametrize("late_ms, smooth", [(10, True), (36, True), (60, False)])
+def test_a_change_may_be_under_way_for_as_long_as_windows_agree(late_ms, smooth):
+    """Windows at every second tick, and one with the tick of each change, as the node sends them: all of the two ticks for which
+    it repeats the one before are left for its way. A loaded machine needs them; beyond them nothing helps."""
+    player, controller = active_player(lead_ms=40, start_distance=1.0, expiry_ms=3000), JointTrajectoryController(NAMES)
+    controller.hold(HOME)
+    sent, arriving, revision = [], [], 0
+    for ms in range(0, 1600, 4):
+        now_ns = START_NS + ms * MS
+        if ms % 100 == 0:  # by turns a chunk onwards and one that stays
+            where = HOME if not sent else sent[-1]
+            speed = (1.2, 0, 0) if ms // 300 % 2 == 0 else (0, 0, 0)
+            player.offer(slide(now_ns, where, speed, seq=ms), now_ns)
+        if ms % 20 == 0 and ms > 0:
+            player.tick(now_ns)
+            if ms % 40 == 0 or player.revision != revision:
+                revision = player.revision
+                arriving.append((now_ns + late_ms * MS, message(player.window(now_ns))))
+        for due in [a for a in arriving if a[0] <= now_ns]:
+            assert isinstance(controller.receive(due[1], now_ns), Accepted)
+            arriving.remove(due)
+        at = sent[-1] if sent else HOME
+        sent.append(controller.update(now_ns, at, (at - sent[-2]) / 4e-3 if len(sent) > 1 else np.zeros(3)).positions)
+    if smooth:
+        assert_commands_within_limits(np.array(sent))
+    else:
+        with pytest.raises(AssertionError):
+            assert_commands_within_limits(np.array(sent))

@@ -62,7 +62,7 @@ def test_one_row_of_a_batch_does_not_pull_another():
 
 @pytest.fixture(scope="module")
 def pair():
-    return tuple(policies.load(PolicyChoice("tabletop_vla", continues=continues)) for continues in (False, True))
+    return tuple(policies.load(PolicyChoice("tabletop_vla", continues=continues)) for continues in ("", "guided"))
 
 
 @pytest.fixture(scope="module")

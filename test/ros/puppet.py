@@ -36,7 +36,6 @@ class Puppet:
         self.rig, self.session = rig, session
         self.seq, self.steps, self.epoch = 0, 0, 1
         self.obeys, self.thinks, self.goal = True, True, None
-        self._found = set()
 
     def step(self):
         """20 ms of simulated time."""
@@ -90,11 +89,7 @@ class Puppet:
         return self._answer(ChangeState, "change_state", ChangeState.Request(transition=Transition(id=transition))).success
 
     def _answer(self, kind, service, request):
-        client = self.rig.client(kind, f"player/{service}")
-        if service not in self._found:
-            self.rig.until(client.service_is_ready, service)
-            self._found.add(service)
-        future = client.call_async(request)
+        future = self.rig.client(kind, f"player/{service}").call_async(request)
         self.until(future.done, f"an answer of {service}")
         return future.result()
 

@@ -11,9 +11,7 @@ from std_srvs.srv import Trigger
 
 
 def call(rig, kind, service, request, step=None):
-    client = rig.client(kind, service)
-    rig.until(client.service_is_ready, service)
-    future = client.call_async(request)
+    future = rig.client(kind, service).call_async(request)
     rig.until(future.done, f"an answer of {service}", step=step)
     return future.result()
 

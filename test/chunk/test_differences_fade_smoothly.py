@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from player_scenes import LIMITS
 
-from flashrt_ros.player.blend import FADING_SHARE, Blend
+from flashrt_ros.chunk.blend import FADING_SHARE, Blend
 
 gap = st.tuples(*[st.floats(-3, 3)] * 3).map(np.array)
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from flashrt_ros.player.limits import Limits
+MIN_S = 0.15  # a difference fades no faster than this, unless a player is told otherwise
 
 # The share of a joint's velocity and acceleration limits that fading a position may use; the chunk's own motion needs the
 # rest. Fading a velocity may use all of the acceleration: a fade that outlasts the time to the next chunk is never
 # finished, and the arm goes on in its old direction instead of doing what it is told.
 FADING_SHARE = 0.5
+
+
+class MotionLimits(Protocol):
+    """Positive, finite, [N]: per s and per s^2."""
+
+    velocity: np.ndarray
+    acceleration: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +32,7 @@ class Blend:
     duration_s: float
 
     @classmethod
-    def within(cls, limits: Limits, position: np.ndarray, velocity: np.ndarray, duration_s: float) -> Blend:
+    def within(cls, limits: MotionLimits, position: np.ndarray, velocity: np.ndarray, duration_s: float = MIN_S) -> Blend:
         """The blend of at least duration_s (> 0) whose position part keeps to FADING_SHARE of the limits, and whose velocity
         part to the acceleration limit, however far the chunk is. Their extremes are 3/2 |p| / T in speed, 6 |p| / T^2
         and 4 |v| / T in acceleration."""
