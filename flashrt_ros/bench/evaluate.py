@@ -42,8 +42,9 @@ def evaluate(options: argparse.Namespace) -> int:
     if options.json is not None:
         console.print(f"every episode: {options.json}")
     if options.plot is not None:
-        from flashrt_ros.bench.plot import draw  # matplotlib takes a second
+        from flashrt_ros.bench import plot, plot_latency  # matplotlib takes a second
 
+        draw = plot_latency.draw if len(plot_latency.latencies(compared)) > 1 else plot.draw
         draw(compared, runs, options.plot)
         console.print(f"picture: {options.plot}")
     if options.failures is not None and options.failures.exists():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 import numpy as np
 
 from flashrt_ros.chunk.chunk import Cursor
+
+
+SAME = 1e-7  # of accelerations, or jerks: less is rounding
 
 
 class State(str, Enum):
@@ -35,6 +38,18 @@ class Point(NamedTuple):
         """Of some joints only."""
         return Point(self.time_ns, self.position[columns], self.velocity[columns],
                      None if self.acceleration is None else self.acceleration[columns])
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """The points without those that lie on the polynomial through the ones that stay: a stop, or a finger at rest, is then told in
+    a few, and what is told in fewer is sent sooner. Between cubic points acceleration is constant, between quintic ones jerk."""
+    last = [p.velocity if p.acceleration is None else p.acceleration for p in points]
+    if len(points) < 3:
+        return list(points)
+    seconds = np.diff([p.time_ns for p in points])[:, None] * 1e-9
+    steepness = np.diff(last, axis=0) / seconds
+    bends = (np.abs(np.diff(steepness, axis=0)) > SAME).any(axis=1)
+    return [points[0], *(p for p, bend in zip(points[1:-1], bends) if bend), points[-1]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,11 +16,11 @@ from flashrt_ros.bench.windows import Window
 from flashrt_ros.contract.schema import Contract, Output
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.player.limits import Limits
+from flashrt_ros.ros.commands import WINDOWED
 from flashrt_ros.ros.convert import to_ns
 from flashrt_ros.ros.joints import JointSelector
 from flashrt_ros.ros.recorder import Recorder
 
-WINDOWED = "trajectory_msgs/msg/JointTrajectory"
 EVERY_ONE = QoSProfile(depth=1000)  # reliable: a window that is missed is a window unchecked
 AT_REST = 0.005  # measured speed, as a share of the velocity limit: 0.01 rad/s of 2
 

@@ -11,19 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 import rclpy
-from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
-from trajectory_msgs.msg import JointTrajectory
 
 from flashrt_ros.chunk.chunk import ChunkError
 from flashrt_ros.chunk.splice import STRATEGIES
 from flashrt_ros.contract.load import load
-from flashrt_ros.contract.schema import Contract, Output
+from flashrt_ros.contract.schema import Contract
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch
 from flashrt_ros.player.command import State
@@ -31,24 +28,23 @@ from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Reason, Refused
 from flashrt_ros.ros import realtime
+from flashrt_ros.ros.commands import WINDOWED, Commands
 from flashrt_ros.ros.control_loop import ControlLoop
 from flashrt_ros.ros.controller_check import ControllerCheck
-from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time, trajectory_message
+from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time
 from flashrt_ros.ros.description import Description
 from flashrt_ros.ros.joints import JointSelector
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
 from flashrt_ros.ros.player_safety import Safety
-from flashrt_ros.ros.qos import ALL_CHUNKS, LATCHED, RELIABLE
+from flashrt_ros.ros.qos import ALL_CHUNKS, LATCHED
 
 STATES = {State.IDLE: ExecutionState.IDLE, State.HOLDING: ExecutionState.HOLDING, State.PLAYING: ExecutionState.PLAYING,
           State.STOPPING: ExecutionState.STOPPING, State.FAULT: ExecutionState.FAULT, State.ESTOP: ExecutionState.ESTOP,
           State.TAKEN_OVER: ExecutionState.TAKEN_OVER, State.APPROACHING: ExecutionState.APPROACHING}
 # While at rest, an arm found this far from where it was left has been moved by somebody: rad or m.
 MOVED = 0.05
-ACKNOWLEDGED_S = 0.2  # a controller has taken the last command within this, or is not there
 LOOK_S = 1.0  # how often to look who else commands
 JOINTS_MAX_AGE_NS = 200_000_000  # of joint states, where the contract does not say
-WINDOWED = "trajectory_msgs/msg/JointTrajectory"
 REFUSALS = {reason.value for reason in Reason} | {"malformed"}
 
 
@@ -92,6 +88,7 @@ class PlayerNode(ManagedNode):
         self._controllers = ControllerCheck(self)
         self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
         self._interfaces: list = []
+        self._commands: Commands | None = None
         self._timer = None  # under simulated time, or in somebody else's executor
         self._loop: ControlLoop | None = None  # else
         self.create_service(Trigger, "~/wake_ups", self._serve_wake_ups)
@@ -143,8 +140,7 @@ class PlayerNode(ManagedNode):
         self._take_news()
         if self._description.came and self._description.fault:
             raise PlayerNodeError(self._description.fault)
-        outputs = [output for output, _, _ in self._outputs]
-        self._controllers.begin(outputs, self._player.limits, self._rate_hz, self._dry_run)
+        self._controllers.begin(self._commands.outputs, self._player.limits, self._rate_hz, self._dry_run)
         if self._joints_seen:  # else the robot is not there yet, nor will its controllers be
             self._controllers.wait()
         self._begin_ticking()
@@ -162,7 +158,9 @@ class PlayerNode(ManagedNode):
     def cleanup(self) -> None:
         for destroy, interface in self._interfaces:
             destroy(interface)
-        self._interfaces, self._player = [], None
+        if self._commands is not None:
+            self._commands.destroy()
+        self._interfaces, self._commands, self._player = [], None, None
 
     def spin_once(self, executor: Executor) -> None:
         if self._loop is None:
@@ -220,13 +218,7 @@ class PlayerNode(ManagedNode):
             made = self.create_subscription(kind, topic, callback, qos, qos_overriding_options=options)
             self._interfaces.append((self.destroy_subscription, made))
 
-        kinds = {WINDOWED: JointTrajectory, "std_msgs/msg/Float64MultiArray": Float64MultiArray,
-                 "sensor_msgs/msg/JointState": JointState}
-        self._outputs: list[tuple[Output, np.ndarray, object]] = []
-        for output in contract.outputs:
-            columns = np.array([self._player.names.index(joint) for joint in output.select])
-            topic = f"~/dry_run/{output.channel.topic.lstrip('~/')}" if self._dry_run else output.channel.topic
-            self._outputs.append((output, columns, publisher(kinds[output.channel.type], topic, RELIABLE)))
+        self._commands = Commands(self, contract.outputs, self._player.names, self._dry_run)
         self._state = publisher(ExecutionState, "execution_state", qos_profile_sensor_data)
         subscription(JointState, self._joints_topic, self._on_joints, qos_profile_sensor_data)
         subscription(ActionChunk, "action_chunk", self._on_chunk, ALL_CHUNKS)
@@ -284,7 +276,7 @@ class PlayerNode(ManagedNode):
             if self._announced is not None:
                 player.epoch(*self._announced, now_ns)
         if self._ticks % round(LOOK_S * self._rate_hz) == 0:
-            self._safety.look((publisher.topic_name for _, _, publisher in self._outputs), now_ns)
+            self._safety.look(self._commands.topics, now_ns)
         command = player.tick(now_ns, measured)
         self._commanded_ns = command.time_ns
         if player.player_id != self._run:
@@ -294,11 +286,11 @@ class PlayerNode(ManagedNode):
         self._publish_state(now_ns, command)
         # The first command at rest is sent as well: without it a controller of single commands stops short of it.
         if not (player.at_rest and self._rested) and command.state is not State.TAKEN_OVER:
-            self._stream(command.position)
+            self._commands.stream(command.position)
             # A change goes out with its tick: of the time for which both windows agree, all is left for the way.
             if player.revision != self._sent or self._ticks % self._window_ticks == 0:
                 self._sent = player.revision
-                self._send_windows(player.window(now_ns))
+                self._commands.send_window(player.window(now_ns))
         self._rested = player.at_rest
         self._ticks += 1
 
@@ -314,23 +306,6 @@ class PlayerNode(ManagedNode):
             player.hold_at(self._measured)
             player.counters["moved_at_rest"] += 1
 
-    def _send_windows(self, points: list) -> None:
-        # Stamped at the first point, which is already due: joint_trajectory_controller then enters the window where it
-        # is, instead of bridging to it from the measured state, which would throw the command back by the tracking error.
-        for output, columns, publisher in self._outputs:
-            if output.channel.type == WINDOWED:
-                publisher.publish(trajectory_message(output.select, [point.of(columns) for point in points]))
-
-    def _stream(self, position: np.ndarray) -> None:
-        """One command to each controller that takes positions tick by tick."""
-        for output, columns, publisher in self._outputs:
-            if output.channel.type == "std_msgs/msg/Float64MultiArray":
-                publisher.publish(Float64MultiArray(data=array.array("d", position[columns].tobytes())))
-            elif output.channel.type == "sensor_msgs/msg/JointState":
-                message = JointState(name=list(output.select), position=array.array("d", position[columns].tobytes()))
-                message.header.stamp = to_time(self._now_ns())
-                publisher.publish(message)
-
     def _come_to_rest(self) -> None:
         """Controllers of windows get one last window, which ends in a stop; the others are led through it. An arm at rest
         gets nothing: somebody else may have it."""
@@ -338,14 +313,13 @@ class PlayerNode(ManagedNode):
             return
         self._player.stop("deactivate")
         points = self._player.window(self._now_ns())
-        self._send_windows(points)
-        if any(output.channel.type != WINDOWED for output, _, _ in self._outputs):
+        self._commands.send_window(points)
+        if self._commands.streams:
             for point in points:
                 if point.time_ns > self._commanded_ns:
-                    self._stream(point.position)
+                    self._commands.stream(point.position)
                     time.sleep(self._tick_ns * 1e-9)
-        for _, _, publisher in self._outputs:  # a process that ends takes what was not yet delivered with it
-            publisher.wait_for_all_acked(Duration(seconds=ACKNOWLEDGED_S))
+        self._commands.wait_until_delivered()
 
     def _publish_state(self, now_ns: int, command) -> None:
         player = self._player

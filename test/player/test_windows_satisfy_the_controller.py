@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from player_scenes import HOME, JERK_LIMITS, LIMITS, MS, NAMES, START_NS, active_player, slide
 
+from flashrt_ros.player.command import thinned
 from flashrt_ros.sim.jtc import Accepted, JointTrajectoryController, JtcParameters, Trajectory, TrajectoryPoint
 
 PERIOD_NS = 4 * MS  # the controller's 250 Hz
@@ -13,7 +14,7 @@ PERIOD_NS = 4 * MS  # the controller's 250 Hz
 def message(window) -> Trajectory:
     start_ns = window[0].time_ns
     points = tuple(TrajectoryPoint(p.position, p.velocity, () if p.acceleration is None else p.acceleration, p.time_ns - start_ns)
-                   for p in window)
+                   for p in thinned(window))
     return Trajectory(NAMES, points, start_ns)
 
 
@@ -175,3 +176,32 @@ def test_a_change_may_be_under_way_for_as_long_as_windows_agree(late_ms, smooth)
     else:
         with pytest.raises(AssertionError):
             assert_commands_within_limits(np.array(sent))
+
+
+@pytest.mark.parametrize("limits", [LIMITS, JERK_LIMITS], ids=["cubic", "quintic"])
+def test_what_a_controller_would_reckon_anyway_is_not_sent(limits):
+    """Packing a point costs more than reckoning it. What is left out lies on the polynomial through what stays: a controller
+    that gets the thinned window samples the same motion."""
+    player = active_player(limits=limits, tick_ns=5 * MS, start_distance=1.0)
+    player.offer(slide(START_NS, speed=(1.2, -0.2, 0.0)), START_NS)
+    for k in range(1, 61):
+        player.tick(START_NS + k * 5 * MS)
+    window = player.window(START_NS + 300 * MS)
+    few = thinned(window)
+    assert len(few) < 0.8 * len(window) and (few[0], few[-1]) == (window[0], window[-1])
+    assert len(thinned([point.of([2]) for point in window])) == 2  # the gripper rests
+    controllers = [JointTrajectoryController(NAMES, JtcParameters()) for _ in range(2)]
+    start_ns = window[0].time_ns
+    for controller, points in zip(controllers, (window, few)):
+        controller.hold(window[0].position)
+        told = tuple(TrajectoryPoint(p.position, p.velocity, () if p.acceleration is None else p.acceleration, p.time_ns - start_ns)
+                     for p in points)
+        assert isinstance(controller.receive(Trajectory(NAMES, told, start_ns), start_ns), Accepted)
+    for at_ns in range(start_ns, window[-1].time_ns, 2 * MS):
+        whole, thin = (c.update(at_ns, window[0].position, np.zeros(3)).positions for c in controllers)
+        np.testing.assert_allclose(thin, whole, atol=1e-9)
+
+
+def test_short_windows_are_sent_as_they_are():
+    window = active_player().window(START_NS)
+    assert thinned(window) == window and thinned(window[:1]) == window[:1]

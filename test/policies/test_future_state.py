@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flashrt_ros import policies
+from flashrt_ros.chunk.splice import soft_mask
 from flashrt_ros.contract.schema import PolicyChoice
 from flashrt_ros.policies.layers.future_state import decide_ahead
 
@@ -25,6 +26,17 @@ def firm(*settled):
 
 def planned(seed, batch=1):
     return torch.randn(batch, H, N, generator=torch.Generator().manual_seed(seed))
+
+
+@given(st.integers(0, H - 2), st.integers(0, 9))
+def test_beyond_the_settled_rows_the_plan_is_left_gradually(settled, seed):
+    """Row by row between the plan and the decision; but a gripper's: half open is no compromise between open and closed."""
+    plan, state, age = planned(seed), torch.zeros(1, N), torch.zeros(1, 1)
+    soft = torch.tensor(soft_mask(H, settled, H - 1), dtype=torch.float32)[None]
+    hard = decide_ahead(servo, state, age, plan, firm(settled), STEP_S, HOLDING)
+    chunk = decide_ahead(servo, state, age, plan, soft, STEP_S, HOLDING)
+    torch.testing.assert_close(chunk[..., :2], (hard + soft[..., None] * (plan - hard))[..., :2])
+    torch.testing.assert_close(chunk[..., 2], hard[..., 2])
 
 
 @given(st.integers(0, H - 1), st.integers(0, 9))

@@ -130,9 +130,15 @@ def assert_commands_stop(commands):
     assert speed[-1 - ticks] > 0.5, speed
 
 
+def moves_s(window):
+    """From a window's beginning until it rests."""
+    ends = [i for i, point in enumerate(window.points) if np.any(point.velocities)]
+    return to_ns(window.points[ends[-1] + 1].time_from_start) * 1e-9 if ends else 0.0
+
+
 def assert_windows_stop(windows):
     """The last window stops at once, where those before follow the chunk for 300 ms; and it continues the one before."""
-    moving = [sum(np.any(point.velocities) for point in window.points) * TICK_S for window in windows]
+    moving = [moves_s(window) for window in windows]
     assert not np.any(windows[-1].points[-1].velocities)
     assert max(moving) > 0.3 and moving[-1] <= 0.2 + 2 * TICK_S  # braking from 2 rad/s takes 0.2 s
     said = {}

@@ -35,7 +35,8 @@ def robot(tmp_path):
 
 
 def expect(recorder, predicate, what):
-    assert recorder.wait(predicate, PATIENCE_S, lambda: None), f"waited {PATIENCE_S:.0f} s for {what}"
+    assert recorder.wait(predicate, PATIENCE_S, lambda: None), (
+        f"waited {PATIENCE_S:.0f} s for {what}; the policy's last word: {recorder.status}; the player's: {recorder.state}")
 
 
 def playing(recorder):
