@@ -175,14 +175,13 @@ def _reached(value: float, other: float) -> str:
 
 
 def _limits(pipeline: Pipeline) -> Grid:
-    """jerk is left out: nothing keeps to it yet."""
     limits, rows = pipeline.contract.limits, []
     for joint in pipeline.spec.joints:
         lower, upper = limits.position[joint]
-        others = (limits.velocity, limits.acceleration, limits.tracking_error)
+        others = (limits.velocity, limits.acceleration, limits.jerk, limits.tracking_error)
         rows.append((joint, f"{lower:g} to {upper:g}", *(f"{o[joint]:g}" if joint in o else "-" for o in others)))
-    header = ("joint", "position", "velocity", "acceleration", "tracking error")
-    return Grid("Limits (rad or m, per s, per s^2)", header, tuple(rows))
+    header = ("joint", "position", "velocity", "acceleration", "jerk", "tracking error")
+    return Grid("Limits (rad or m, per s, per s^2, per s^3)", header, tuple(rows))
 
 
 def _filled(pipeline: Pipeline) -> Grid:

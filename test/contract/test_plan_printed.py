@@ -35,17 +35,17 @@ def test_table_of_the_demo():
             "joints > action 50 ms 50 ms (joints)",
             "vision_tokens derived float32 [24, 8] 768",
             "gripper gripper joint -",
-            "shoulder_lift -2.6 to 0.6 2 - -"):
+            "shoulder_lift -2.6 to 0.6 2 - - -"):
         assert line in squeezed
 
 
 def test_the_tracking_limit_is_printed():
     """What stops the arm belongs where a person looks before running it."""
     contract = servo_contract()
-    limits = replace(contract.limits, tracking_error={"elbow": 0.12}, acceleration={"elbow": 8.0})
+    limits = replace(contract.limits, tracking_error={"elbow": 0.12}, acceleration={"elbow": 8.0}, jerk={"elbow": 80.0})
     squeezed = [" ".join(line.split()) for line in text(verify(replace(contract, limits=limits), SERVO)).splitlines()]
-    assert "joint position velocity acceleration tracking error" in squeezed
-    assert "elbow -0.2 to 2.7 2 8 0.12" in squeezed
+    assert "joint position velocity acceleration jerk tracking error" in squeezed
+    assert "elbow -0.2 to 2.7 2 8 80 0.12" in squeezed
 
 
 def test_what_becomes_of_the_policys_numbers_is_printed():
