@@ -15,4 +15,7 @@ fresh="--set policy.checkpoint=builtin-fresh --set policy.allow_stale=true"
 "$flashrt" eval config/color_servo.contract.yaml --expert --episodes 100 --json out/bars/expert.json
 "$flashrt" eval config/color_servo.contract.yaml --tasks pick,place --episodes 100 --json out/bars/color_servo.json
 "$flashrt" bench load --seconds 20 --json out/bars/camera_load.json
+"$flashrt" bench loop --seconds 60 --rate 200 --fifo --json out/bars/loop.json
+"$flashrt" drill --rounds 3 --out out/bars/drill
+scripts/strategies.sh "$1"
 "$flashrt" demo --out out/bars/demo
