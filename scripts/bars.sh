@@ -17,5 +17,5 @@ fresh="--set policy.checkpoint=builtin-fresh --set policy.allow_stale=true"
 "$flashrt" bench load --seconds 20 --json out/bars/camera_load.json
 "$flashrt" bench loop --seconds 60 --rate 200 --fifo --json out/bars/loop.json
 "$flashrt" drill --rounds 3 --out out/bars/drill
-scripts/strategies.sh "$1"
+scripts/strategies.sh "$(dirname "$flashrt")/.."
 "$flashrt" demo --out out/bars/demo
