@@ -22,6 +22,7 @@ from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.continuation import Commanded, Continuation
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
+from flashrt_ros.engine.last_chunk import LastChunk
 from flashrt_ros.engine.noise import with_noise
 from flashrt_ros.engine.targets import Targets
 from flashrt_ros.player.limits import Limits
@@ -85,7 +86,8 @@ class ClosedLoop:
         intake.offer("task", told, None, 0)
         self._engine.reset()
         sure_ns = (self._contract.deadline_ns if self._latency == MEASURED else self._latency) + WAY_NS
-        continuation, targets = Continuation(self._pipeline, sure_ns, self._limits), Targets(self._pipeline, sure_ns)
+        last = LastChunk(self._pipeline, sure_ns)
+        continuation, targets = Continuation(self._pipeline, last, self._limits), Targets(self._pipeline, last)
         output, without_chunk, took = self._contract.outputs[0], 0, []
         while not episode.over:
             began = time.perf_counter_ns()
@@ -99,9 +101,7 @@ class ClosedLoop:
             now_ns = episode.now_ns
             given = episode.act(positions, latency_ns, output.step_ns, output.offset_ns, continuation.frozen_prefix)
             if given is not None:
-                given = replace(given, start_ns=now_ns + output.offset_ns)  # on the intake's clock
-                continuation.handed_out(given)
-                targets.handed_out(given)
+                last.chunk = replace(given, start_ns=now_ns + output.offset_ns)  # on the intake's clock
         score = episode.score()
         return Outcome(episode.instruction.text, told, seed, score.success, score.reason, episode.now_ns * 1e-9,
                        episode.decisions, without_chunk + self._robot.refused,

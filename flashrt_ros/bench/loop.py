@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, Iterator
@@ -28,7 +28,7 @@ from flashrt_ros.errors import FlashRTError
 from flashrt_ros.resources import find
 from flashrt_ros.ros import dds, realtime
 from flashrt_ros.ros.processes import NodeProcesses
-from flashrt_ros.ros.wake_ups import LATE_MS, WakeUps
+from flashrt_ros.ros.wake_ups import Grid, WakeUps
 
 PRIORITY = 50
 WINDOW_NS = 40_000_000  # between two windows, as with the player's defaults
@@ -100,31 +100,19 @@ def bare(seconds: float, rate_hz: float) -> None:
     """The child process of a reference: print its wake-up errors and how long its work took."""
     if refused := realtime.begin(PRIORITY):
         sys.exit(refused)
-    wake_ups, work, period_ns = WakeUps(), WakeUps(), round(1e9 / rate_hz)
-    next_ns = time.monotonic_ns() + period_ns
-    end_ns = next_ns + seconds * 1e9
-    while next_ns < end_ns:
-        time.sleep(max(0, next_ns - time.monotonic_ns()) * 1e-9)
-        now_ns = time.monotonic_ns()
-        while next_ns <= now_ns:
-            wake_ups.add(now_ns - next_ns)
-            next_ns += period_ns
+    grid, work = Grid(round(1e9 / rate_hz)), WakeUps()
+    end_ns = grid.next_ns + seconds * 1e9
+    while grid.next_ns < end_ns:
+        woke_ns = grid.sleep()
         sum(WORK)
-        work.add(time.monotonic_ns() - now_ns)
-    print(json.dumps({"wake_ups": json.loads(wake_ups.to_json()), "work": work.summary()}))
+        work.add(time.monotonic_ns() - woke_ns)
+    print(json.dumps({"wake_ups": json.loads(grid.wake_ups.to_json()), "work": work.summary()}))
 
 
 @contextmanager
 def _robot(contract: Path, logs: Path) -> Iterator[NodeProcesses]:
     """Simulator and policy, and this process's environment for their domain."""
-    before = dict(os.environ)
-    with ExitStack() as stack:
-        stack.callback(lambda: (os.environ.clear(), os.environ.update(before)))
-        domain = stack.enter_context(dds.claim_domain())
-        os.environ |= dds.environment() | {"ROS_DOMAIN_ID": str(domain), "ROS_LOG_DIR": str(logs.resolve() / "ros_log"),
-                                           "OMP_NUM_THREADS": "1"}
-        os.environ.setdefault("MUJOCO_GL", "egl")
-        nodes = stack.enter_context(NodeProcesses(dict(os.environ), logs))
+    with dds.own_domain(logs), NodeProcesses(dict(os.environ), logs) as nodes:
         nodes.start("sim", {"system_time": True})
         nodes.start("policy", {"contract": contract, "autostart": True})
         yield nodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from flashrt_ros.ros.wake_ups import LATE_MS, percentile
+from flashrt_ros.ros.wake_ups import LATE_MS, late_share, percentile
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Row:
     @property
     def late(self) -> float:
         """Share of the errors over LATE_MS."""
-        return sum(count for edge, count in self.bins.items() if edge > LATE_MS * 1e3) / max(1, self.ticks)
+        return late_share(self.bins)
 
     @property
     def met(self) -> bool:

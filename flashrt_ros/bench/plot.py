@@ -14,7 +14,7 @@ from matplotlib.axes import Axes  # noqa: E402
 
 from flashrt_ros.bench.jobs import EXPERT, POLICY
 from flashrt_ros.bench.report import label, latency, varying
-from flashrt_ros.bench.results_file import Run
+from flashrt_ros.bench.results_file import Run, machines
 from flashrt_ros.bench.rows import Line
 
 # Paul Tol's "bright" colours, apart for all common kinds of colour blindness. Colour: task; marker and dash: what else differs.
@@ -43,8 +43,7 @@ def draw(lines: Sequence[Line], runs: Sequence[Run], path: Path) -> None:
     axes.legend(fontsize=9, frameon=False, ncol=max(1, min(3, LEGEND_WIDTH // longest)), loc="upper center",
                 bbox_to_anchor=(0.5, -0.13))
     counts = sorted({line.n for line in whole})
-    machines = dict.fromkeys(f"{run.machine}, {run.cores} cores, {run.date}" for run in runs)
-    axes.set_title(f"success in the built-in world, {' or '.join(map(str, counts))} seeds per point\n" + "\n".join(machines),
+    axes.set_title(f"success in the built-in world, {' or '.join(map(str, counts))} seeds per point\n" + "\n".join(machines(runs)),
                    fontsize=11, loc="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)

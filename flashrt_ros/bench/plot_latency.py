@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 
 from flashrt_ros.bench.intervals import wilson  # noqa: E402
 from flashrt_ros.bench.jobs import MEASURED, POLICY
-from flashrt_ros.bench.results_file import Run
+from flashrt_ros.bench.results_file import Run, machines
 from flashrt_ros.bench.rows import Line, Result
 
 # Paul Tol's "bright" colours, apart for all common kinds of colour blindness.
@@ -54,9 +54,8 @@ def draw(lines: Sequence[Line], runs: Sequence[Run], path: Path) -> None:
     success.legend(frameon=False, loc="lower left")
     counts = sorted({len(episodes) for episodes in groups.values()})
     tasks = ", ".join(dict.fromkeys(line.row.kind for line in lines))
-    machines = dict.fromkeys(f"{run.machine}, {run.cores} cores, {run.date}" for run in runs)
     figure.suptitle(f"what a policy's latency costs in the built-in world: {tasks}, {' or '.join(map(str, counts))} episodes per point\n"
-                    + "; ".join(machines), fontsize=10, x=0.01, ha="left")
+                    + "; ".join(machines(runs)), fontsize=10, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)

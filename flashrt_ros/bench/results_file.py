@@ -32,6 +32,11 @@ def this_run(command: Sequence[str], device: str = "cpu") -> Run:
     return Run(_machine(device), os.cpu_count() or 1, str(date.today()), " ".join(command), __version__)
 
 
+def machines(runs: Sequence[Run]) -> list[str]:
+    """Where and when these runs were made, each once."""
+    return list(dict.fromkeys(f"{run.machine}, {run.cores} cores, {run.date}" for run in runs))
+
+
 def write(path: Path, runs: Sequence[Run], lines: Sequence[Line]) -> None:
     """lines: of the rows and their parts. Parts stand without episodes: their row has them."""
     figures = [_plain(line) for line in lines]

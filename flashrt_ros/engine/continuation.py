@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from flashrt_ros.chunk.blend import Blend, MotionLimits
-from flashrt_ros.chunk.chunk import Chunk, Cursor
+from flashrt_ros.chunk.chunk import Cursor
 from flashrt_ros.chunk.sample import sample
 from flashrt_ros.chunk.splice import soft_mask
 from flashrt_ros.contract.pipeline import Pipeline
+from flashrt_ros.engine.last_chunk import LastChunk
 from flashrt_ros.engine.observation import InputValue, Observation
 
 
@@ -27,22 +28,14 @@ class Commanded(NamedTuple):
 
 
 class Continuation:
-    """sure_ns: from a decision's `now` to the first moment at which its chunk can change the motion: what is planned until
-    then will have been executed. frozen_prefix: steps of the chunk of the last observation that are to equal the plan; 0
-    if there was none. limits: the player's, [N]. For a policy that does not continue, everything here does nothing."""
+    """frozen_prefix: steps of the chunk of the last observation that are to equal the plan; 0 if there was none. limits: the
+    player's, [N]. For a policy that does not continue, everything here does nothing."""
 
-    def __init__(self, pipeline: Pipeline, sure_ns: int, limits: MotionLimits) -> None:
-        self._limits = limits
+    def __init__(self, pipeline: Pipeline, last: LastChunk, limits: MotionLimits) -> None:
+        self._limits, self._last = limits, last
         self._names = pipeline.spec.plan
-        output = pipeline.contract.outputs[0]
-        self._step_ns, self._offset_ns = output.step_ns, output.offset_ns
         self._shape = pipeline.buffers[pipeline.spec.chunk].shape
-        self._sure_steps = max(0, -(-(sure_ns - self._offset_ns) // self._step_ns))
         self.frozen_prefix = 0
-        self._last: Chunk | None = None
-
-    def handed_out(self, chunk: Chunk) -> None:
-        self._last = chunk
 
     def add(self, observation: Observation, cursor: Cursor, commanded: Commanded | None, session: int, epoch: int) -> Observation:
         """The observation with the plan as of its `now`, if there is one in this session and epoch; else all zeros. cursor,
@@ -58,12 +51,12 @@ class Continuation:
 
     def _plan(self, now_ns: int, cursor: Cursor, commanded: Commanded | None, session: int,
               epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        last = self._last
+        last = self._last.chunk
         none = np.zeros(self._shape, np.float32), np.zeros(self._shape[0], np.float32)
         if last is None or not (last.session, last.epoch) == (cursor.session, cursor.epoch) == (session, epoch):
             return none
         played_ns = last.played_ns(cursor, now_ns)
-        since_ns = self._offset_ns + np.arange(self._shape[0], dtype=np.int64) * self._step_ns  # since the decision
+        since_ns = self._last.offset_ns + np.arange(self._shape[0], dtype=np.int64) * self._last.step_ns  # since the decision
         said = sample(last, last.start_ns + played_ns + since_ns)
         rows = said.position
         if commanded is not None:  # the player fades from there into the chunk, and is as far in that as limits allow
@@ -71,5 +64,5 @@ class Continuation:
             fade = Blend.within(self._limits, commanded.position - now.position, commanded.velocity - now.velocity)
             rows = rows + fade.at(np.maximum(since_ns, 0) * 1e-9)[0]
         overlap = int((~said.past_end).sum())
-        firmness = soft_mask(self._shape[0], min(self._sure_steps, overlap), overlap)
+        firmness = soft_mask(self._shape[0], min(self._last.sure_steps, overlap), overlap)
         return rows.astype(np.float32), firmness.astype(np.float32)

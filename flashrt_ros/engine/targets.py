@@ -13,26 +13,21 @@ from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.chunk.representation import hysteresis, joint_delta
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Gripper, Output
+from flashrt_ros.engine.last_chunk import LastChunk
 from flashrt_ros.engine.observation import Observation
 
 WIDE_OPEN = 0.9  # of the way from closed to open: from here on a gripper that was told nothing yet counts as open
 
 
 class Targets:
-    """sure_ns: from a decision's `now` to the first moment at which its chunk can change the motion. Until then a gripper is
-    told what the last chunk told it, for that is what it will have been told; so a chunk that is played by then neither
-    undoes nor repeats a movement of the gripper that began while it was decided on."""
+    """Over the steps of a chunk that are sure a gripper is told what the last chunk told it, for that is what it will have been
+    told; so a chunk that is played after them neither undoes nor repeats a movement of the gripper that began while it was
+    decided on."""
 
-    def __init__(self, pipeline: Pipeline, sure_ns: int) -> None:
+    def __init__(self, pipeline: Pipeline, last: LastChunk) -> None:
         self._contract = pipeline.contract
         self._columns = {joint: i for i, joint in enumerate(pipeline.spec.joints)}
-        first = pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
-        self._step_ns, self._offset_ns = first.step_ns, first.offset_ns
-        self._sure_steps = max(0, -(-(sure_ns - self._offset_ns) // self._step_ns))
-        self._last: Chunk | None = None
-
-    def handed_out(self, chunk: Chunk) -> None:
-        self._last = chunk
+        self.last = last
 
     def of(self, chunk: np.ndarray, observation: Observation, cursor: Cursor, epoch: int) -> np.ndarray:
         """Positions [H, N], float64, in rad or m, of the policy's own chunk [H, N]; both in the order of its joints.
@@ -58,7 +53,7 @@ class Targets:
 
     def _opened_before(self, output: Output, observation: Observation, cursor: Cursor, epoch: int) -> np.ndarray:
         """Whether a gripper was told to open, bool: one step before the new chunk, and at its steps that are sure."""
-        gripper, last = output.gripper, self._last
+        gripper, last = output.gripper, self.last.chunk
         if last is None or last.epoch != epoch:
             # What is not measured wide open may be around something, which a policy that hesitates must not let go.
             measured = self._measured(output, observation)
@@ -71,7 +66,8 @@ class Targets:
     def _rows(self, last: Chunk, now_ns: int, cursor: Cursor) -> np.ndarray:
         """The rows of the last chunk that are played one step before the new one and at its steps that are sure. Between two
         rows it is the later one: a movement that has begun is not taken back."""
-        times_ns = last.played_ns(cursor, now_ns) + self._offset_ns + np.arange(-1, self._sure_steps, dtype=np.int64) * self._step_ns
+        steps_ns = np.arange(-1, self.last.sure_steps, dtype=np.int64) * self.last.step_ns
+        times_ns = last.played_ns(cursor, now_ns) + self.last.offset_ns + steps_ns
         return np.clip(-(-times_ns // last.step_ns), 0, last.horizon - 1)
 
 

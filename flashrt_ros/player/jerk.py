@@ -24,6 +24,9 @@ SPARE = 2.0  # ticks at top speed that a stop may take more, because a tick is n
 REST = 1e-9  # of the velocity and acceleration limits; less is none
 
 
+Reach = tuple[np.ndarray, np.ndarray]
+
+
 class JerkLimited:
     """Ticks of dt (s) within `limits`, whose jerk is given. Priority where they conflict: position, velocity, acceleration, jerk.
     Outside a position limit a joint stands still or moves inward."""
@@ -31,27 +34,30 @@ class JerkLimited:
     def __init__(self, limits: Limits, dt: float) -> None:
         self._limits, self._dt = limits, dt
         self._change = limits.jerk * dt
+        most, jerk = SHARE * limits.acceleration, SHARE * limits.jerk
+        # Of a braking that ends without a step in acceleration: what its last phase, the fading of the acceleration, takes.
+        self._ramp_speed, self._ramp_distance = most**2 / (2 * jerk), most**3 / (6 * jerk**2)
 
     def track(self, row: Row, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> Row:
         """The next row, tracking a reference that will then be at these values [N]."""
-        dt, jerk = self._dt, self._limits.jerk
+        dt, jerk, reach = self._dt, self._limits.jerk, self._reach(row)
         # Relative to the reference, at the start of the tick.
         away = row.position - (position - dt * (velocity - 0.5 * dt * acceleration))
         faster = row.velocity - (velocity - dt * acceleration)
         bent = row.acceleration - acceleration
         closing = np.minimum(self._closing_speed(np.abs(away)), np.abs(away) / (TICKS * dt))
-        closed = self._allowed(row, acceleration + _settle(faster + np.copysign(closing, away), bent, jerk, dt))
+        closed = _between(acceleration + _settle(faster + np.copysign(closing, away), bent, jerk, dt), *reach)
         then, side = _step(row, closed, dt), -np.sign(away)
         left = np.maximum(side * (position - then.position), 0.0)
         passes = self._stop_distance(side * (then.velocity - velocity), side * (then.acceleration - acceleration), SHARE, 0.0) > left
-        joined = self._allowed(row, acceleration + _settle(faster, bent, jerk, dt))
-        return self._within_bounds(row, np.where(passes, joined, closed))
+        joined = _between(acceleration + _settle(faster, bent, jerk, dt), *reach)
+        return self._within_bounds(row, np.where(passes, joined, closed), reach)
 
     def stop(self, row: Row) -> list[Row]:
         """The rows from this one to rest; none at rest. The last one's velocity and acceleration are exactly zero."""
         rows: list[Row] = []
         while not self._rests(row):
-            row = _step(row, self._braked(row), self._dt)
+            row = _step(row, self._braked(row, self._reach(row)), self._dt)
             rows.append(row)
         if rows:
             rows[-1] = self.rest(row.position)
@@ -65,9 +71,9 @@ class JerkLimited:
         less."""
         return self._stop_distance(velocity, acceleration, 1.0, SPARE)
 
-    def _within_bounds(self, row: Row, wanted: np.ndarray) -> Row:
+    def _within_bounds(self, row: Row, wanted: np.ndarray, reach: Reach) -> Row:
         """The next row, with the acceleration [N] as near to the wanted one as leaves room for a stop."""
-        limits, braked = self._limits, self._braked(row)
+        limits, braked = self._limits, self._braked(row, reach)
         then = _step(row, braked + WAYS * (wanted - braked), self._dt)  # [W, N]
         ahead, behind = self.stop_distance(then.velocity, then.acceleration), self.stop_distance(-then.velocity, -then.acceleration)
         fits = ((then.position + ahead <= np.maximum(limits.upper, row.position))
@@ -76,21 +82,20 @@ class JerkLimited:
         chosen = fits.argmax(axis=0), np.arange(len(wanted))
         return Row(*(values[chosen] for values in then))
 
-    def _braked(self, row: Row) -> np.ndarray:
-        return self._allowed(row, _settle(row.velocity, row.acceleration, self._limits.jerk, self._dt))
+    def _braked(self, row: Row, reach: Reach) -> np.ndarray:
+        return _between(_settle(row.velocity, row.acceleration, self._limits.jerk, self._dt), *reach)
 
-    def _allowed(self, row: Row, wanted: np.ndarray) -> np.ndarray:
-        """The acceleration nearest to the wanted one that the limits of jerk, acceleration and velocity allow."""
+    def _reach(self, row: Row) -> Reach:
+        """The least and the largest next acceleration that the limits of jerk, acceleration and velocity allow."""
         limits, change = self._limits, self._change
-        allowed = np.minimum(np.maximum(wanted, row.acceleration - change), row.acceleration + change)
-        allowed = np.minimum(np.maximum(allowed, -limits.acceleration), limits.acceleration)
         coasted = row.velocity + 0.5 * self._dt * row.acceleration
         room = np.stack((limits.velocity - coasted, limits.velocity + coasted))
         up, down = approach_speed(np.maximum(room, 0.0), limits.jerk, self._dt)
         if (room < 0).any():  # over a velocity limit, which was lowered: back within it as hard as the others allow
             up = np.where(room[0] < 0, np.maximum(row.acceleration - change, -limits.acceleration), up)
             down = np.where(room[1] < 0, np.maximum(-row.acceleration - change, -limits.acceleration), down)
-        return np.minimum(np.maximum(allowed, -down), up)
+        least, largest = (_between(row.acceleration + c, -limits.acceleration, limits.acceleration) for c in (-change, change))
+        return _between(least, -down, up), _between(largest, -down, up)
 
     def _stop_distance(self, velocity: np.ndarray, acceleration: np.ndarray, share: float, spare: float) -> np.ndarray:
         most, jerk = share * self._limits.acceleration, share * self._limits.jerk
@@ -106,14 +111,17 @@ class JerkLimited:
     def _closing_speed(self, distance: np.ndarray) -> np.ndarray:
         """The speed at which a distance can still be closed by a braking that ends without a step in acceleration."""
         most, jerk = SHARE * self._limits.acceleration, SHARE * self._limits.jerk
-        ramp_speed, ramp_distance = most**2 / (2 * jerk), most**3 / (6 * jerk**2)
         ending = 0.5 * jerk * np.cbrt(6 * distance / jerk) ** 2
-        braking = np.sqrt(ramp_speed**2 + 2 * most * np.maximum(distance - ramp_distance, 0.0))
-        return np.where(distance <= ramp_distance, ending, braking)
+        braking = np.sqrt(self._ramp_speed**2 + 2 * most * np.maximum(distance - self._ramp_distance, 0.0))
+        return np.where(distance <= self._ramp_distance, ending, braking)
 
     def _rests(self, row: Row) -> bool:
         return bool((np.abs(row.velocity) <= REST * self._limits.velocity).all()
                     and (np.abs(row.acceleration) <= REST * self._limits.acceleration).all())
+
+
+def _between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.minimum(np.maximum(values, low), high)
 
 
 def _settle(velocity: np.ndarray, acceleration: np.ndarray, jerk: np.ndarray, dt: float) -> np.ndarray:

@@ -30,9 +30,8 @@ from flashrt_ros.player.entry import find_entry
 from flashrt_ros.player.holds import CAUSES, LATCHED, Holds
 from flashrt_ros.player.limits import FAR, Limits
 from flashrt_ros.player.memory import Memory
+from flashrt_ros.player.motion import Motion
 from flashrt_ros.player.parameters import PlayerError, PlayerParameters
-from flashrt_ros.player.plan import Plan, motion_law
-from flashrt_ros.player.row import Row
 from flashrt_ros.player.sessions import Sessions
 from flashrt_ros.player.tracking import Tracking
 from flashrt_ros.player.verdict import Accepted, Reason, Refused
@@ -48,7 +47,6 @@ class Player:
     `session_changes`; and why motion was ended: `ran_out` (of steps), `chunk_expired`, `epoch`, `conflict` (two
     sessions), `clock_back`, `stalled` (no tick for longer than a window), and the holds: `emergency_stop`, `take_over`,
     `contended` (a foreign publisher), `tracking_error`; and `gave_way`: after one, commands went to where the arm was.
-    `revision` rises when what was to come changes: the windows sent before tell something else than the next.
     Methods raise PlayerError when called while idle, but those that begin or end a hold. holds: those to begin with; kept
     by a caller, an e-stop outlives the player.
     """
@@ -62,20 +60,17 @@ class Player:
             raise PlayerError(f"tick_ns is {tick_ns}; it must be positive")
         self.names, self.limits, self.tick_ns, self.parameters = limits.names, limits, int(tick_ns), parameters
         self.counters: Counter[str] = Counter()
-        self.revision = 0
         self.holds = Holds() if holds is None else holds
         self._slow = limits.slower(parameters.approach_speed)
         self._tracking = Tracking(limits, round(parameters.tracking_ms * 1e6))
         self._dt = self.tick_ns * 1e-9
-        self._law, self._slow_law = motion_law(limits, self._dt), motion_law(self._slow, self._dt)
+        self._motion = Motion(limits, self._slow, self.tick_ns)
         self._expiry_ns, self._window_ns = round(parameters.expiry_ms * 1e6), round(parameters.window_ms * 1e6)
         # In rows from the present: what comes between two ticks concerns windows from the next tick on, hence the 1.
         self._lead = 1 + -(-round(parameters.lead_ms * 1e6) // self.tick_ns) if parameters.lead_ms else 0
         # An e-stop's window need not wait for its turn: of the one before, only what is executed meanwhile is kept.
         self._urgent_lead = min(self._lead, 2)
         self._window_ticks = max(1, self._lead, self._window_ns // self.tick_ns)
-        self._plan: Plan | None = None  # None: idle
-        self._chunk: Chunk | None = None  # None: nothing is played
         decay = {"decay": parameters.ensemble_decay} if parameters.strategy == "ensemble" else {}
         self._memory = Memory(strategy(parameters.strategy, **decay))
 
@@ -90,14 +85,14 @@ class Player:
         self.player_id = secrets.randbelow(LAST_ID) + 1 if player_id is None else player_id
         self._sessions = Sessions(self._expiry_ns)
         self._faulted = False
-        self._consumed = 0  # ticks for which a chunk was played
+        self._motion.consumed = 0
         self._now_ns = now_ns  # of the latest call
         self._time_ns = now_ns  # of the plan's row that is the present command
 
     def deactivate(self) -> None:
         """Go idle. A controller of windows comes to rest by the last one; a forward controller must be ticked to rest
         after stop() and before this."""
-        self._plan = self._chunk = None
+        self._motion.end()
 
     def stop(self, cause: str) -> None:
         """Drop the chunk, begin a limited stop lead_ms from now and count `cause`. The next good chunk resumes."""
@@ -125,7 +120,7 @@ class Player:
         """by: who else commands the controller; the arm stops and holds. Empty: nobody (any more)."""
         if by:
             self._begin_hold(Reason.FOREIGN_PUBLISHER, by, now_ns)
-        elif self._plan is not None and self.at_rest:
+        elif not self._motion.idle and self.at_rest:
             self._end_hold(Reason.FOREIGN_PUBLISHER)
 
     def hold_at(self, measured_position: np.ndarray) -> None:
@@ -140,7 +135,7 @@ class Player:
         self._require_active()
         self._follow_clock(now_ns)
         self._sessions.announce(session, epoch)
-        if self._chunk is not None and self._sessions.outdated(self._chunk.order):
+        if self._motion.chunk is not None and self._sessions.outdated(self._motion.chunk.order):
             self.stop("epoch")
 
     def offer(self, chunk: Chunk, now_ns: int) -> Accepted | Refused:
@@ -162,13 +157,13 @@ class Player:
         self._measured = measured_position
         error = None
         if measured_position is not None:
-            missed = np.abs(measured_position - self._plan.row(self._row).position)
+            missed = np.abs(measured_position - self._motion.ahead().position)
             error = float(np.max(missed))
             self._watch(now_ns, missed)
         if now_ns >= self._time_ns:
             self._advance(1)
         self._faulted = self._sessions.in_conflict(now_ns)
-        row = self._plan.row(self._row)
+        row = self._motion.ahead()
         return Command(self._time_ns, row.position, row.velocity, self.state, self.cursor, error)
 
     def window(self, now_ns: int) -> list[Point]:
@@ -178,18 +173,22 @@ class Player:
         measured state. Ends at rest and later than now_ns: an executor of windows stops when the player dies.
         """
         self._require_active()
-        leave = self._row + self._window_ticks
-        start = min(max(0, self._row + (now_ns - self._time_ns) // self.tick_ns), leave)
-        first_ns = self._time_ns + (start - self._row) * self.tick_ns
-        points = [Point(first_ns + i * self.tick_ns, *row) for i, row in enumerate(self._plan.preview(start, leave))]
+        start = (now_ns - self._time_ns) // self.tick_ns
+        first_ns = self._time_ns + self._motion.begins(start, self._window_ticks) * self.tick_ns
+        points = [Point(first_ns + i * self.tick_ns, *row) for i, row in enumerate(self._motion.window(start, self._window_ticks))]
         rest_ns = max(now_ns, self._time_ns) + self._window_ns
         if points[-1].time_ns < rest_ns:
             points.append(points[-1]._replace(time_ns=rest_ns))
         return points
 
     @property
+    def revision(self) -> int:
+        """Rises when what was to come changes: windows that were sent before tell something else than the next."""
+        return self._motion.revision
+
+    @property
     def state(self) -> State:
-        if self._plan is None:
+        if self._motion.idle:
             return State.IDLE
         if Reason.ESTOP in self.holds:
             return State.ESTOP
@@ -197,7 +196,7 @@ class Player:
             return State.TAKEN_OVER
         if self._faulted or Reason.FOREIGN_PUBLISHER in self.holds:
             return State.FAULT
-        if self._chunk is not None:
+        if self._motion.chunk is not None:
             return State.APPROACHING if self._approaching else State.PLAYING
         return State.HOLDING if self.at_rest else State.STOPPING
 
@@ -205,20 +204,20 @@ class Player:
     def at_rest(self) -> bool:
         """Whether nothing will move until another chunk is taken."""
         self._require_active()
-        return self._plan.at_rest(self._row)
+        return self._motion.at_rest
 
     @property
     def cursor(self) -> Cursor:
         """Where the player is. `tick` counts the ticks for which a chunk was played; session 0: nothing is played."""
         self._require_active()
-        if self._chunk is None:
-            return Cursor(player=self.player_id, tick=self._consumed)
-        session, epoch, seq, _ = self._chunk.order
-        step = (self._row_0_ns + self._row * self.tick_ns) / self._chunk.step_ns
-        return Cursor(self.player_id, self._consumed, session, epoch, seq, step)
+        motion = self._motion
+        if motion.chunk is None:
+            return Cursor(player=self.player_id, tick=motion.consumed)
+        session, epoch, seq, _ = motion.chunk.order
+        return Cursor(self.player_id, motion.consumed, session, epoch, seq, motion.step)
 
     def _judge(self, chunk: Chunk, now_ns: int) -> Accepted | Refused:
-        if self._plan is None:
+        if self._motion.idle:
             return Refused(Reason.IDLE, "the player is not active")
         self._follow_clock(now_ns)
         refused = self._order(chunk, now_ns)  # also while held: who speaks is alive
@@ -246,27 +245,26 @@ class Player:
         return None
 
     def _enter(self, chunk: Chunk, clamped: int) -> Accepted | Refused:
-        entry = find_entry(chunk, self.player_id, self._consumed, self._time_ns, self.tick_ns, self._expiry_ns, self._lead)
+        motion = self._motion
+        entry = find_entry(chunk, self.player_id, motion.consumed, self._time_ns, self.tick_ns, self._expiry_ns, self._lead)
         if isinstance(entry, Refused):
             return entry
         into_ns, ticks = entry.into_ns, entry.ticks
-        if self._chunk is None:
+        if motion.chunk is None:
             self._memory.clear()
-        sent, chunk = chunk, self._memory.splice(chunk, entry.start_ns, self._consumed * self.tick_ns)
+        sent, chunk = chunk, self._memory.splice(chunk, entry.start_ns, motion.consumed * self.tick_ns)
         # A frozen prefix that is left continues the plan: until its end the motion stays as it was planned.
         frozen = ((chunk.frozen_prefix - 1) * chunk.step_ns - into_ns) // self.tick_ns
-        lead = max(self._lead, min(frozen, ticks - 1, self._plan.follows - self._row))
+        lead = max(self._lead, min(frozen, ticks - 1, motion.left))
         jump = self._jump(chunk, into_ns, lead)
-        present, fixed = self._fixed(lead)
-        position, velocity, _ = fixed[-1]
+        position, velocity, _ = motion.ahead(lead)
         elapsed_ns = np.arange(ticks - lead + 1, dtype=np.int64) * self.tick_ns  # since the last fixed row
         said = sample(chunk, chunk.start_ns + into_ns + lead * self.tick_ns + elapsed_ns)
         blend = Blend.within(self.limits, position - said.position[0], velocity - said.velocity[0],
                              self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(elapsed_ns[1:] * 1e-9)
         reference = said.position[1:] + offset, said.velocity[1:] + rate
-        law = self._slow_law if self._is_far(chunk, into_ns, position) else self._law
-        self._follow(Plan(law, self._dt, fixed, reference), present, chunk, into_ns, entry.end)
+        motion.follow(reference, lead, self._is_far(chunk, into_ns, position), chunk, into_ns, entry.end)
         self._faulted = False
         self.counters["session_changes"] += self._sessions.accept(chunk.order)
         self.counters["clamped"] += clamped
@@ -278,9 +276,9 @@ class Player:
         """How far a chunk is from the present plan [N] where it is free of it: `lead` ticks ahead; or a step past its frozen
         prefix, for within that the two agree by definition."""
         free = -(-(chunk.frozen_prefix * chunk.step_ns - into_ns) // self.tick_ns) if chunk.frozen_prefix else 0
-        free = max(lead, min(free, self._plan.follows - self._row))
+        free = max(lead, min(free, self._motion.left))
         said = sample(chunk, chunk.start_ns + into_ns + free * self.tick_ns).position
-        return said - self._plan.row(self._row + free).position
+        return said - self._motion.ahead(free).position
 
     def _is_far(self, chunk: Chunk, into_ns: int, position: np.ndarray) -> bool:
         """Whether a chunk must be approached from this position [N]. Once one need not, none must, until the next run."""
@@ -310,7 +308,7 @@ class Player:
             return
         if reason in LATCHED:
             self.holds.remove(Reason.TRACKING)  # what ends them begins a run from the measured pose as well
-        if self._plan is None:
+        if self._motion.idle:
             self.counters[CAUSES[reason]] += 1
             return
         self._follow_clock(now_ns)
@@ -319,53 +317,36 @@ class Player:
     def _end_hold(self, reason: Reason) -> None:
         if reason not in self.holds:
             return
-        if self._plan is not None:
+        if not self._motion.idle:
             if not self.at_rest:
                 raise PlayerError(f"{self.holds.said(reason)}; the arm is still coming to rest: try again when it is")
             if len(self.holds) == 1:
                 # An arm that is near its command again may still be on its way there; the command must not step back to it.
                 here = self._measured is None or reason is Reason.TRACKING
-                self._hold(self._plan.row(self._row).position if here else self._measured)
+                self._hold(self._motion.ahead().position if here else self._measured)
                 self.player_id = self.player_id % LAST_ID + 1
         self.holds.remove(reason)
 
     def _go_to(self, position: np.ndarray) -> None:
         """Move the resting arm there [N], at the speed of an approach."""
-        present, fixed = self._fixed(self._lead)
-        start, target = fixed[-1].position, np.clip(position, self.limits.lower, self.limits.upper)
+        start, target = self._motion.ahead(self._lead).position, np.clip(position, self.limits.lower, self.limits.upper)
         blend = Blend.within(self._slow, start - target, np.zeros(len(self.names)), self.parameters.blend_ms * 1e-3)
         offset, rate = blend.at(np.arange(1, int(blend.duration_s / self._dt) + 2) * self._dt)
-        self._follow(Plan(self._slow_law, self._dt, fixed, (target + offset, rate)), present)
+        self._motion.follow((target + offset, rate), self._lead, slow=True)
         self.counters["gave_way"] += 1
-
-    def _fixed(self, lead: int) -> tuple[int, list[Row]]:
-        """The rows that no change of plan may touch: the one before the present (for windows that begin there), the
-        present, and `lead` ahead; and which of them is the present."""
-        first = max(0, self._row - 1)
-        return self._row - first, [self._plan.row(i) for i in range(first, self._row + lead + 1)]
 
     def _hold(self, position: np.ndarray) -> None:
         position = np.array(position, dtype=np.float64)
         if position.shape != (len(self.names),) or not (np.abs(position) < FAR).all():
             raise PlayerError(f"measured position is {position}; expected {len(self.names)} finite values for "
                               f"{', '.join(self.names)}")
-        self._follow(Plan(self._law, self._dt, [self._law.rest(position)]), 0)
+        self._motion.rest_at(position)
         self._approaching = True
         self._tracking.forget()
 
-    def _follow(self, plan: Plan, present: int, chunk: Chunk | None = None, into_ns: int = 0, end: str = "") -> None:
-        """From now on this plan, of which row `present` is the present, into_ns into the chunk."""
-        self._plan, self._row = plan, present
-        self.revision += 1
-        self._chunk, self._row_0_ns, self._end = chunk, into_ns - present * self.tick_ns, end
-
     def _stop(self, cause: str, lead: int) -> None:
         self.counters[cause] += 1
-        if self.at_rest:  # and stays so: nothing is left to command
-            self._chunk = None
-            return
-        present, fixed = self._fixed(lead)
-        self._follow(Plan(self._law, self._dt, fixed), present)
+        self._motion.stop(lead)
 
     def _follow_clock(self, now_ns: int) -> None:
         """Notice a clock that jumped back; catch up with all overdue ticks but the last, which is tick's own."""
@@ -383,20 +364,15 @@ class Player:
             # The last window followed the plan for so many ticks and then stopped; so did the arm.
             followed = min(late, self._window_ticks)
             self._advance(followed)
-            if late > followed and self._row < self._plan.follows:
+            if late > followed and self._motion.left > 0:
                 self._stop("stalled", lead=0)
             self._advance(late - followed)
 
     def _advance(self, ticks: int) -> None:
-        before = self._row
         self._time_ns += ticks * self.tick_ns
-        self._row += ticks
-        if self._chunk is not None:
-            self._consumed += min(self._row, self._plan.follows) - before
-            if self._row > self._plan.follows:
-                self.counters[self._end] += 1
-                self._chunk = None
+        if ended := self._motion.advance(ticks):
+            self.counters[ended] += 1
 
     def _require_active(self) -> None:
-        if self._plan is None:
+        if self._motion.idle:
             raise PlayerError("the player is idle; activate it with the measured position first")

@@ -5,10 +5,11 @@ publishes them as the camera. A process of its own, so that a camera can die wit
 from __future__ import annotations
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Image
+
+from flashrt_ros.ros.spin import until_interrupted
 
 
 class CameraNode(Node):
@@ -23,13 +24,8 @@ class CameraNode(Node):
 
 
 def main() -> None:
-    rclpy.init()
-    try:
+    with until_interrupted():
         rclpy.spin(CameraNode())
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        rclpy.try_shutdown()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Callable
 
 from rclpy.executors import Executor, TimeoutException
 
-from flashrt_ros.ros.wake_ups import WakeUps
+from flashrt_ros.ros.wake_ups import Grid
 
 PATIENCE_NS = 20_000_000  # callbacks wait no longer than this (and one tick) for ticks that are late
 
@@ -21,22 +21,17 @@ class ControlLoop:
     """The grid begins now, with steps of period_ns."""
 
     def __init__(self, period_ns: int, tick: Callable[[], None]) -> None:
-        self.wake_ups = WakeUps()
-        self._period_ns, self._tick = period_ns, tick
-        self._next_ns = time.monotonic_ns() + period_ns
+        self._grid, self._tick = Grid(period_ns), tick
+        self.wake_ups = self._grid.wake_ups
         self._served_ns = 0
 
     def step(self, executor: Executor) -> None:
         """Sleep until the next point of the grid, tick once however many points have passed, and run what callbacks are ready."""
-        time.sleep(max(0, self._next_ns - time.monotonic_ns()) * 1e-9)
-        now_ns = time.monotonic_ns()
-        while self._next_ns <= now_ns:
-            self.wake_ups.add(now_ns - self._next_ns)
-            self._next_ns += self._period_ns
+        self._grid.sleep()
         self._tick()
         # What begins just before a point of the grid makes its tick late.
         now_ns = time.monotonic_ns()
-        if self._next_ns - now_ns > self._period_ns // 2 or now_ns - self._served_ns > PATIENCE_NS:
+        if self._grid.next_ns - now_ns > self._grid.period_ns // 2 or now_ns - self._served_ns > PATIENCE_NS:
             self._served_ns = now_ns
             run_ready(executor)
 

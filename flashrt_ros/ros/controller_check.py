@@ -16,12 +16,12 @@ from flashrt_ros.contract.schema import Output
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.player.controller import Commands, judge, matters
 from flashrt_ros.player.limits import Limits
+from flashrt_ros.ros.command_topics import FORWARD, WINDOWED
 from flashrt_ros.ros.lifecycle import read_only
 
 # Of real time: what the middleware may take to find a controller beside a robot that is there already, also on a busy machine;
 # and what a controller that was found may take to answer.
 FOUND_S, ANSWER_S = 2.0, 5.0
-WINDOWS, FORWARD = "trajectory_msgs/msg/JointTrajectory", "std_msgs/msg/Float64MultiArray"
 
 
 class ControllerError(FlashRTError):
@@ -48,9 +48,9 @@ class ControllerCheck:
         sim_time = self._node.get_parameter("use_sim_time").value
         self._dry_run = dry_run
         self._commands = [
-            Commands(self._node.resolve_topic_name(output.channel.topic), output.select, output.channel.type == WINDOWS, rate_hz,
+            Commands(self._node.resolve_topic_name(output.channel.topic), output.select, output.channel.type == WINDOWED, rate_hz,
                      tracking, sim_time)
-            for output in outputs if self._used and output.channel.type in (WINDOWS, FORWARD)]
+            for output in outputs if self._used and output.channel.type in (WINDOWED, FORWARD)]
         if self._commands:
             self.fault = "the controllers have not yet been asked for their parameters"
 

@@ -79,6 +79,21 @@ def claim_domain(scheme: str = "flashrt_ros") -> Iterator[int]:
     )
 
 
+@contextmanager
+def own_domain(logs: Path) -> Iterator[None]:
+    """This process's environment, and that of its children, is for a ROS domain of their own while the context lasts: our profile,
+    ROS logs under `logs`, one OpenMP thread per process. Raises DdsError when all domains are taken."""
+    before = dict(os.environ)
+    with claim_domain() as domain:
+        os.environ |= environment() | {"ROS_DOMAIN_ID": str(domain), "ROS_LOG_DIR": str(logs.resolve() / "ros_log"),
+                                       "OMP_NUM_THREADS": "1"}
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
 def clean_shared_memory(directory: Path = SHARED_MEMORY) -> list[str]:
     """Remove what this user's dead processes left of Fast DDS in shared memory; returns the names removed.
 

@@ -21,6 +21,7 @@ from flashrt_ros.engine.continuation import Commanded, Continuation
 from flashrt_ros.engine.decision import Decision
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake, Refusal
+from flashrt_ros.engine.last_chunk import LastChunk
 from flashrt_ros.engine.noise import with_noise
 from flashrt_ros.engine.observation import Observation
 from flashrt_ros.engine.targets import Targets
@@ -63,9 +64,9 @@ class Decider:
         self.last: Decision | None = None
         self.bug = ""  # traceback of the last exception that is none of ours
         self._texts = [i.name for i in pipeline.contract.inputs if pipeline.buffers[i.name].timeless]
-        self._continuation = Continuation(pipeline, pipeline.contract.deadline_ns + WAY_NS,
-                                          Limits.of(pipeline.spec.joints, pipeline.contract.limits))
-        self._targets = Targets(pipeline, pipeline.contract.deadline_ns + WAY_NS)
+        self._last_chunk = LastChunk(pipeline, pipeline.contract.deadline_ns + WAY_NS)
+        self._continuation = Continuation(pipeline, self._last_chunk, Limits.of(pipeline.spec.joints, pipeline.contract.limits))
+        self._targets = Targets(pipeline, self._last_chunk)
         self._turn = threading.Condition()
         self._stopping = self._reset_asked = False
         self._index = -1
@@ -209,8 +210,7 @@ class Decider:
         chunk = Chunk(self.pipeline.spec.joints, positions, now_ns + output.offset_ns, output.step_ns,
                       session=self.session.id, epoch=epoch, seq=seq, offset_ns=output.offset_ns, base=base,
                       frozen_prefix=self._continuation.frozen_prefix)
-        self._continuation.handed_out(chunk)
-        self._targets.handed_out(chunk)
+        self._last_chunk.chunk = chunk
         self._publish(Made(chunk, decision, observation))
         return self._conclude(epoch, "running", "")
 

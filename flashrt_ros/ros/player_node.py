@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import rclpy
 from rclpy.executors import Executor
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -28,7 +27,7 @@ from flashrt_ros.player.limits import Limits
 from flashrt_ros.player.player import Player, PlayerParameters
 from flashrt_ros.player.verdict import Reason, Refused
 from flashrt_ros.ros import realtime
-from flashrt_ros.ros.commands import WINDOWED, Commands
+from flashrt_ros.ros.command_topics import WINDOWED, CommandTopics
 from flashrt_ros.ros.control_loop import ControlLoop
 from flashrt_ros.ros.controller_check import ControllerCheck
 from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time
@@ -88,7 +87,7 @@ class PlayerNode(ManagedNode):
         self._controllers = ControllerCheck(self)
         self._announced: tuple[int, int] | None = None  # newest (session, epoch) heard
         self._interfaces: list = []
-        self._commands: Commands | None = None
+        self._commands: CommandTopics | None = None
         self._timer = None  # under simulated time, or in somebody else's executor
         self._loop: ControlLoop | None = None  # else
         self.create_service(Trigger, "~/wake_ups", self._serve_wake_ups)
@@ -218,7 +217,7 @@ class PlayerNode(ManagedNode):
             made = self.create_subscription(kind, topic, callback, qos, qos_overriding_options=options)
             self._interfaces.append((self.destroy_subscription, made))
 
-        self._commands = Commands(self, contract.outputs, self._player.names, self._dry_run)
+        self._commands = CommandTopics(self, contract.outputs, self._player.names, self._dry_run)
         self._state = publisher(ExecutionState, "execution_state", qos_profile_sensor_data)
         subscription(JointState, self._joints_topic, self._on_joints, qos_profile_sensor_data)
         subscription(ActionChunk, "action_chunk", self._on_chunk, ALL_CHUNKS)

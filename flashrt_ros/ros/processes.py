@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
+from typing import Iterator
 
+from flashrt_ros.contract.load import load
 from flashrt_ros.errors import FlashRTError
+from flashrt_ros.resources import DEFAULT_CONTRACT, find
+from flashrt_ros.ros import dds
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
@@ -71,6 +78,26 @@ class NodeProcesses:
 
     def __exit__(self, *exception) -> None:
         self.stop()
+
+
+@contextmanager
+def robot(contract: Path | None, out: Path) -> Iterator[tuple[NodeProcesses, Path]]:
+    """For a command that runs the built-in robot: the processes that it will start, in a ROS domain of their own, and the contract's
+    path (None: the built-in policy's). out: for logs. SIGTERM ends it as Ctrl-C does.
+
+    Raises ContractError before anything starts. This process's environment is that of the domain meanwhile.
+    """
+    path = (contract or find(DEFAULT_CONTRACT)).resolve()
+    load(path)
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with dds.own_domain(out), NodeProcesses(dict(os.environ), out) as nodes:
+        yield nodes, path
+
+
+def where(contract: Path) -> dict[str, str]:
+    """Where and when figures were measured: no figure is worth anything without it."""
+    return {"machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores", "date": str(date.today()),
+            "contract": contract.name}
 
 
 def _die_with_parent() -> None:

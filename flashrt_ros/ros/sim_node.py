@@ -17,7 +17,6 @@ import cv2
 import numpy as np
 import rclpy
 from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
@@ -29,7 +28,7 @@ from flashrt_ros.policies.tabletop_arm import CAMERAS, HOME, JOINTS
 from flashrt_ros.ros.convert import to_ns, to_time
 from flashrt_ros.ros.images import encode
 from flashrt_ros.ros.qos import LATCHED, RELIABLE
-from flashrt_ros.ros.spin import spinning
+from flashrt_ros.ros.spin import spinning, until_interrupted
 from flashrt_ros.sim.controllers import GROUPS, Controllers
 from flashrt_ros.sim.jtc import Rejected, Trajectory, TrajectoryPoint
 from flashrt_ros.sim.world import CONTROL_NS, World
@@ -150,15 +149,10 @@ class SimNode(Node):
 
 
 def main() -> None:
-    rclpy.init()
-    node = SimNode()
-    try:
+    with until_interrupted():
+        node = SimNode()
         with spinning(node, *node.controllers):
             node.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        rclpy.try_shutdown()
 
 
 if __name__ == "__main__":

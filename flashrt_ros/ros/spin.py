@@ -1,9 +1,10 @@
-"""Nodes whose callbacks run on a thread of their own, beside a main thread that does something else."""
+"""How nodes spin: on a thread of their own beside a main thread that does something else; and until they are interrupted."""
 
 import threading
 from contextlib import contextmanager
 from typing import Iterator
 
+import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 
@@ -33,3 +34,15 @@ def spinning(*nodes: Node) -> Iterator[None]:
         stopping.set()
         thread.join()
         executor.shutdown()
+
+
+@contextmanager
+def until_interrupted() -> Iterator[None]:
+    """The default context of rclpy, for a process that has nothing to bring to rest: Ctrl-C or a shutdown ends it in silence."""
+    rclpy.init()
+    try:
+        yield
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        rclpy.try_shutdown()

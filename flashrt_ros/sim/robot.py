@@ -28,8 +28,8 @@ ARM_LIMITS = Limits(JOINTS, LOWER, UPPER, MAX_VELOCITY, MAX_ACCELERATION)
 class Robot:
     """limits: what the player keeps to. size: (width, height) of camera images. strategy: of the player, a name in
     chunk/splice.py. Since the reset: refused: chunks that the player refused and windows that a controller rejected, 0 in a
-    healthy run; commands: the position [7] of every tick; jumps: [7] of every chunk that took over from another, see
-    Accepted. Times are simulated ns since the reset."""
+    healthy run; commands: the position [7] of every tick; command: that of the last, None before the first; jumps: [7] of every
+    chunk that took over from another, see Accepted. Times are simulated ns since the reset."""
 
     def __init__(self, limits: Limits = ARM_LIMITS, size: tuple[int, int] = (96, 96), strategy: str = "latest") -> None:
         self._parameters = PlayerParameters(lead_ms=WINDOW_TICKS * TICK_NS / MS, strategy=strategy)
@@ -44,7 +44,7 @@ class Robot:
         position, _ = self.world.joints()
         self.refused = 0
         self.commands: list[np.ndarray] = []
-        self._command: Command | None = None
+        self.command: Command | None = None
         self.jumps: list[np.ndarray] = []
         self._seq = 0
         self._player = Player(JOINTS, self._limits, TICK_NS, self._parameters)
@@ -64,11 +64,6 @@ class Robot:
         now_ns = self.world.time_ns
         at_ns, cursor = next(c for c in reversed(self._cursors) if c[0] <= now_ns)
         return replace(cursor, lag_ns=now_ns - at_ns)
-
-    @property
-    def command(self) -> Command | None:
-        """Of the last tick; None before the first."""
-        return self._command
 
     def offer(self, positions: np.ndarray, decided_ns: int, base: Cursor, step_ns: int = 20 * MS, offset_ns: int = 0,
               frozen_prefix: int = 0) -> Chunk:
@@ -92,8 +87,7 @@ class Robot:
             now_ns = world.time_ns
             position, velocity = world.joints()
             if elapsed_ns % TICK_NS == 0:
-                command = self._player.tick(now_ns, position)
-                self._command = command
+                command = self.command = self._player.tick(now_ns, position)
                 self.commands.append(command.position)
                 self._cursors = [self._cursors[-1], (command.time_ns, command.cursor)]
                 if elapsed_ns // TICK_NS % WINDOW_TICKS == 0:
@@ -106,8 +100,8 @@ class Robot:
     def _send_window(self, now_ns: int) -> None:
         points = self._player.window(now_ns)
         for name, columns in GROUPS.items():
+            own = [point.of(columns) for point in points]
             trajectory = Trajectory([JOINTS[c] for c in columns], tuple(
-                TrajectoryPoint(p.position[columns], p.velocity[columns], () if p.acceleration is None else p.acceleration[columns],
-                                p.time_ns - points[0].time_ns)
-                for p in points), points[0].time_ns)
+                TrajectoryPoint(p.position, p.velocity, () if p.acceleration is None else p.acceleration, p.time_ns - own[0].time_ns)
+                for p in own), own[0].time_ns)
             self.refused += isinstance(self._controllers.receive(name, trajectory, now_ns), Rejected)

@@ -11,7 +11,8 @@ from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.contract.load import load
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.continuation import Commanded, Continuation
-from flashrt_ros.engine.observation import InputValue, Observation
+from flashrt_ros.engine.last_chunk import LastChunk
+from flashrt_ros.engine.observation import Observation
 from flashrt_ros.policies.tabletop_arm import JOINTS
 from flashrt_ros.resources import find
 from flashrt_ros.sim.robot import ARM_LIMITS as LIMITS
@@ -38,11 +39,15 @@ def observation(decision=3):
     return Observation(decision, NOW_NS, {})
 
 
+def continuation_of(pipeline, chunk=None):
+    """After this chunk was handed out."""
+    last = LastChunk(pipeline, SURE_NS)
+    last.chunk = chunk
+    return Continuation(pipeline, last, LIMITS)
+
+
 def plan(pipeline, last, cursor, epoch=1, commanded=None):
-    continuation = Continuation(pipeline, SURE_NS, LIMITS)
-    if last is not None:
-        continuation.handed_out(last)
-    inputs = continuation.add(observation(), cursor, commanded, 7, epoch).inputs
+    inputs = continuation_of(pipeline, last).add(observation(), cursor, commanded, 7, epoch).inputs
     return inputs["planned"].value, inputs["firmness"].value
 
 
@@ -107,7 +112,7 @@ def test_before_the_first_chunk_there_is_no_plan(pipeline):
 
 def test_the_plan_is_new_at_every_decision(pipeline):
     """The engine writes an input only when its ident changes."""
-    continuation = Continuation(pipeline, SURE_NS, LIMITS)
+    continuation = continuation_of(pipeline)
     idents = [continuation.add(observation(k), Cursor(), None, 7, 1).inputs["planned"].ident for k in range(3)]
     assert len(set(idents)) == 3
 
@@ -115,13 +120,12 @@ def test_the_plan_is_new_at_every_decision(pipeline):
 def test_a_policy_that_does_not_continue_is_given_nothing():
     contract = load(find("config/tabletop_vla.contract.yaml"))
     same = observation()
-    assert Continuation(verify(contract, policies.spec(contract.policy)), SURE_NS, LIMITS).add(same, Cursor(), None, 7, 1) is same
+    assert continuation_of(verify(contract, policies.spec(contract.policy))).add(same, Cursor(), None, 7, 1) is same
 
 
 def test_the_frozen_prefix_is_what_was_firm(pipeline):
     """The chunk's message tells the player so many of its steps are the plan's; after a stop it is none."""
-    continuation = Continuation(pipeline, SURE_NS, LIMITS)
-    continuation.handed_out(ramp(NOW_NS - 100 * MS))
+    continuation = continuation_of(pipeline, ramp(NOW_NS - 100 * MS))
     continuation.add(observation(), Cursor(1, 1, 7, 1, 1, 5.0), None, 7, 1)
     assert continuation.frozen_prefix == 7
     continuation.add(observation(4), Cursor(1, 1, 8, 1, 1, 5.0), None, 7, 1)

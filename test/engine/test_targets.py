@@ -9,6 +9,7 @@ from flashrt_ros import policies
 from flashrt_ros.chunk.chunk import Chunk, Cursor
 from flashrt_ros.contract.load import load, loads
 from flashrt_ros.contract.verify import verify
+from flashrt_ros.engine.last_chunk import LastChunk
 from flashrt_ros.engine.observation import InputValue, Observation
 from flashrt_ros.engine.targets import Targets
 from flashrt_ros.policies.tabletop_arm import JOINTS
@@ -29,7 +30,8 @@ cursors = st.builds(Cursor, player=st.just(1), session=st.just(7), epoch=st.just
 
 
 def targets(contract, sure_steps=SURE):
-    return Targets(verify(contract, policies.spec(contract.policy)), sure_steps * STEP_NS)
+    pipeline = verify(contract, policies.spec(contract.policy))
+    return Targets(pipeline, LastChunk(pipeline, sure_steps * STEP_NS))
 
 
 def observation(joints, step=0):
@@ -54,7 +56,7 @@ def test_deltas_and_the_observed_state_are_the_positions_that_were_meant(joints,
     said = meant.copy()
     said[:, :6] -= joints[:6]
     deltas = targets(load(PATH, DELTAS))
-    deltas.handed_out(chunk(meant.astype(np.float64)))
+    deltas.last.chunk = chunk(meant.astype(np.float64))
     got = deltas.of(said, observation(joints, 5), cursor, epoch=1)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, meant, atol=2e-6)
@@ -95,7 +97,7 @@ class Motion:
                 positions = gripper.of(raw(values), observation(np.zeros(7), step), cursor, epoch=1)
                 made = Chunk(JOINTS, positions, START_NS + step * STEP_NS, STEP_NS, session=7, epoch=1, seq=seq,
                              base=Cursor(tick=step))
-                gripper.handed_out(made)
+                gripper.last.chunk = made
                 waiting.append(made)
             if waiting and waiting[0].base.tick + latency == step:
                 playing = waiting.pop(0)
@@ -144,7 +146,7 @@ def test_a_new_epoch_forgets_what_was_told():
     """After a reset or a new task the same observation gives the same chunk as at first, so that a replay can begin there."""
     gripper, seen = targets(load(PATH, GRIPPER)), observation(np.zeros(7), 10)
     first = gripper.of(raw(0.5), seen, Cursor(), epoch=2)
-    gripper.handed_out(chunk(raw(OPEN).astype(np.float64)))
+    gripper.last.chunk = chunk(raw(OPEN).astype(np.float64))
     cursor = Cursor(1, 1, 7, 1, 1, 10.0)
     assert (gripper.of(raw(0.5), seen, cursor, epoch=1)[:, 6] == OPEN).all()
     assert np.array_equal(gripper.of(raw(0.5), seen, cursor, epoch=2), first) and (first[:, 6] == CLOSED).all()
@@ -161,7 +163,7 @@ def test_until_a_chunk_can_act_the_gripper_is_told_what_it_was_told():
     """Counted from where the player is in the last chunk, not from its stamp: it may have paused. Between two rows the later
     counts, for the player is on its way to it."""
     gripper = targets(load(PATH, GRIPPER))
-    gripper.handed_out(chunk(raw(np.where(np.arange(HORIZON) < 9, OPEN, CLOSED)).astype(np.float64)))
+    gripper.last.chunk = chunk(raw(np.where(np.arange(HORIZON) < 9, OPEN, CLOSED)).astype(np.float64))
     for lag_ns, opened in ((0, 5), (1 * MS, 4)):
         got = gripper.of(raw(0.5), observation(np.zeros(7), 20), Cursor(1, 1, 7, 1, 1, 4.0, lag_ns), epoch=1)[:, 6]
         assert (got == np.where(np.arange(HORIZON) < opened, OPEN, CLOSED)).all()
@@ -172,7 +174,7 @@ def test_until_a_chunk_can_act_the_gripper_is_told_what_it_was_told():
 def test_a_player_that_is_not_in_the_last_chunk_is_where_time_says():
     """It holds, or the chunk is on its way; what was told last in this epoch still counts, past its end its last row."""
     gripper = targets(load(PATH, GRIPPER))
-    gripper.handed_out(chunk(raw(np.where(np.arange(HORIZON) < 9, OPEN, CLOSED)).astype(np.float64), seq=2))
+    gripper.last.chunk = chunk(raw(np.where(np.arange(HORIZON) < 9, OPEN, CLOSED)).astype(np.float64), seq=2)
     for cursor in (Cursor(), Cursor(1, 1, 7, 1, 1, 3.0)):
         got = gripper.of(raw(0.5), observation(np.zeros(7), 5), cursor, epoch=1)[:, 6]
         assert (got == np.where(np.arange(HORIZON) < 4, OPEN, CLOSED)).all()

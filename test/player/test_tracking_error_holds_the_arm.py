@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from player_scenes import EPS, HOME, LIMITS, MS, NAMES, START_NS, TICK_NS, accepted, assert_limits, slide
+from player_scenes import EPS, HOME, LIMITS, MS, NAMES, START_NS, TICK_NS, assert_limits, slide
 
 from flashrt_ros.player.command import State
 from flashrt_ros.player.limits import Limits, LimitsError

@@ -13,7 +13,7 @@ from flashrt_ros.resources import find
 from flashrt_ros.ros.convert import to_time
 from flashrt_ros.ros.drill_picture import draw
 from flashrt_ros.ros.drill_recorder import CommandRecorder, window_from_message
-from flashrt_ros.ros.drill_stage import Stage
+from flashrt_ros.ros.drill_stage import DrillStage
 from flashrt_ros.ros.drill_trial import VICTIMS
 from flashrt_ros.ros.processes import NodeProcesses
 from flashrt_ros.ros.spin import spinning
@@ -49,7 +49,7 @@ def test_windows_that_nobody_saw_are_counted():
 def turns(tmp_path_factory):
     """One robot for all turns: that it survives the first is what makes the second possible."""
     logs = tmp_path_factory.mktemp("drill")
-    with NodeProcesses(dict(os.environ) | {"ROS_LOG_DIR": str(logs)}, logs) as nodes, Stage(nodes, find(CONTRACT)) as stage:
+    with NodeProcesses(dict(os.environ) | {"ROS_LOG_DIR": str(logs)}, logs) as nodes, DrillStage(nodes, find(CONTRACT)) as stage:
         stage.ready()
         yield stage
 

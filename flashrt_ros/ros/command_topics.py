@@ -19,12 +19,12 @@ from flashrt_ros.player.command import Point, thinned
 from flashrt_ros.ros.convert import to_time, trajectory_message
 from flashrt_ros.ros.qos import RELIABLE
 
-WINDOWED = "trajectory_msgs/msg/JointTrajectory"
-KINDS = {WINDOWED: JointTrajectory, "std_msgs/msg/Float64MultiArray": Float64MultiArray, "sensor_msgs/msg/JointState": JointState}
+WINDOWED, FORWARD = "trajectory_msgs/msg/JointTrajectory", "std_msgs/msg/Float64MultiArray"
+KINDS = {WINDOWED: JointTrajectory, FORWARD: Float64MultiArray, "sensor_msgs/msg/JointState": JointState}
 ACKNOWLEDGED_S = 0.2  # a controller has taken the last command within this, or is not there
 
 
-class Commands:
+class CommandTopics:
     """For positions [N] of `joints`. dry: on ~/dry_run/<topic> instead."""
 
     def __init__(self, node: LifecycleNode, outputs: Sequence[Output], joints: Sequence[str], dry: bool) -> None:
@@ -58,7 +58,7 @@ class Commands:
             if output.channel.type == WINDOWED:
                 continue
             data = array.array("d", position[columns].tobytes())
-            if output.channel.type == "std_msgs/msg/Float64MultiArray":
+            if output.channel.type == FORWARD:
                 publisher.publish(Float64MultiArray(data=data))
             else:
                 message = JointState(name=list(output.select), position=data)
