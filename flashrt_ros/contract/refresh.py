@@ -72,6 +72,24 @@ class Ledger:
         for table in (self.last_run, self.consumed, self.in_flight):
             table.clear()
 
+    def copy(self) -> Ledger:
+        """Another ledger of the same entries, which are never changed themselves."""
+        return Ledger(dict(self.last_run), dict(self.consumed), dict(self.in_flight))
+
+    def renumber(self, old: Mapping[str, int], new: Mapping[str, int], buffers: Collection[str]) -> None:
+        """The content of these buffers, of versions `old`, counts as `new` from now on: what was consumed stays so, and what
+        was not is still news."""
+        for stage, consumed in self.consumed.items():
+            numbers = {b: new[b] - (v < old[b]) for b, v in consumed.items() if b in buffers}
+            self.consumed[stage] = MappingProxyType({**consumed, **numbers})
+
+    def become(self, other: Ledger) -> None:
+        """Take the entries of another ledger."""
+        self.clear()
+        self.last_run.update(other.last_run)
+        self.consumed.update(other.consumed)
+        self.in_flight.update(other.in_flight)
+
     def _consume(self, stage: Stage, decision: int, versions: Mapping[str, int]) -> None:
         self.last_run[stage.name] = decision
         self.consumed[stage.name] = MappingProxyType({b: versions[b] for b in watched(stage)})

@@ -6,6 +6,7 @@ the rest of the engine but for its error.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Collection, Iterable, Mapping
 
 import numpy as np
@@ -36,6 +37,13 @@ class Arena:
         self.allocations += 1
         return torch.zeros(spec.shape, dtype=TORCH_DTYPE[spec.dtype], device=self.device)
 
+    def memory(self, nbytes: int, host: bool = False) -> torch.Tensor:
+        """Zeroed bytes, uint8 [nbytes]: on the device, or page-locked on its host."""
+        self.allocations += 1
+        if host:
+            return torch.zeros(nbytes, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
+        return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
+
     def host(self, spec: BufferSpec) -> torch.Tensor:
         """A zeroed CPU tensor of the dtype that numpy sees; page-locked when the device is a GPU."""
         self.allocations += 1
@@ -46,11 +54,12 @@ class Arena:
 class Buffers:
     """tensors, versions, stamps: per buffer name. A version is the number of writes so far and is never taken back;
     a stamp (ns) is that of the oldest observation in the content, None when timeless or never written. ages: the inputs
-    that no observation holds, and that write_age fills."""
+    that no observation holds, and that write_age fills. placed: tensors that exist already; the others are allocated."""
 
-    def __init__(self, specs: Iterable[BufferSpec], arena: Arena, ages: Collection[str] = ()) -> None:
+    def __init__(self, specs: Iterable[BufferSpec], arena: Arena, ages: Collection[str] = (),
+                 placed: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
         self.specs = {s.name: s for s in specs}
-        self.tensors = {name: arena.tensor(spec) for name, spec in self.specs.items()}
+        self.tensors = {name: placed[name] if name in placed else arena.tensor(spec) for name, spec in self.specs.items()}
         self.versions = {name: 0 for name in self.specs}
         self.stamps: dict[str, int | None] = {name: None for name in self.specs}
         inputs = [s for s in self.specs.values() if s.kind == "input"]
@@ -100,6 +109,17 @@ class Buffers:
         for name in names:
             self.versions[name] += 1
             self.stamps[name] = stamp_ns
+
+    @property
+    def idents(self) -> dict[str, int | None]:
+        """Per input, which value was written last; a copy."""
+        return dict(self._idents)
+
+    def become(self, versions: Mapping[str, int], stamps: Mapping[str, int | None], idents: Mapping[str, int | None]) -> None:
+        """Take these for content that was put into the tensors from outside."""
+        self.versions.update(versions)
+        self.stamps.update(stamps)
+        self._idents.update(idents)
 
     def clear(self) -> None:
         """Zero every buffer and forget stamps and idents; versions stay. The next observation is written in full."""

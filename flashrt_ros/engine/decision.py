@@ -56,7 +56,8 @@ class StageState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """chunk: float32 [H, N] in the order of the policy's joints, a copy; or None, and then `refused` says why.
+    """candidates: float32 [n, H, N], chunks in the order of the policy's joints that differ in their noise only, a copy; n is 1
+    but for an engine that forks. None: there is none, and `refused` says why.
 
     late: the stages whose background run was to be committed here or before and was not finished. A replay that passes
     them to Engine.decide(withheld=...) makes the same decisions whatever the speed of its machine.
@@ -64,10 +65,15 @@ class Decision:
 
     index: int
     now_ns: int
-    chunk: np.ndarray | None
+    candidates: np.ndarray | None
     refused: str | None
     runs: tuple[StageRun, ...]
     commits: tuple[Commit, ...]
     late: tuple[str, ...]
     stages: tuple[StageState, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def chunk(self) -> np.ndarray | None:
+        """float32 [H, N]: the first candidate, from the noise that is the decision's own."""
+        return None if self.candidates is None else self.candidates[0]

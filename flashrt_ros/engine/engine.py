@@ -16,13 +16,16 @@ import torch
 
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 from flashrt_ros.contract.refresh import AGE, Due, Ledger, derived_stamp, due, over_age
+from flashrt_ros.engine.boundary import Boundary
 from flashrt_ros.engine.buffers import Arena, Buffers, InputError
 from flashrt_ros.engine.decision import Decision, EngineError, StageRun, StageState
 from flashrt_ros.engine.digest import digest_of, engine_facts
 from flashrt_ros.engine.executor import Run, make_executor
+from flashrt_ros.engine.fork import Forked, fork_specs
 from flashrt_ros.engine.observation import Observation
 from flashrt_ros.engine.overlap import Overlap
 from flashrt_ros.engine.plan import foreground_call
+from flashrt_ros.engine.slab import Slab
 from flashrt_ros.policies.base import Policy
 
 WARM_UP_ROUNDS = 9
@@ -44,7 +47,8 @@ class Engine:
     once on different tensors. device: `cpu` or `cuda[:i]`. threads: torch's intra-op CPU threads, set for the process.
     background: `thread` runs overlapped stages beside the decisions; `synchronous` runs them at their launch (replay
     and tests: never a miss). stage_ms: what each stage takes in the foreground, in ms; warm_up measures it where it is
-    not given, and a replay gives the recorded figures.
+    not given, and a replay gives the recorded figures. forks: candidates that the action stage makes of each decision, from
+    noises of their own; the noise of an observation is then [forks, ...].
 
     Raises EngineError for an unknown device or mode, or a policy of another spec.
     """
@@ -57,6 +61,7 @@ class Engine:
         threads: int = 1,
         background: str = "synchronous",
         stage_ms: Mapping[str, float] | None = None,
+        forks: int = 1,
     ) -> None:
         if policy.spec != pipeline.spec:
             raise EngineError(
@@ -69,18 +74,21 @@ class Engine:
         self._thread = threading.get_ident()
         self.pipeline = pipeline
         self.policy = policy
+        self.forks = forks
         self.device = _device(device)
         self.threads = threads
         self.stage_ms = stage_ms
         self.counters = Counters()
         self.ledger = Ledger()
         self._arena = Arena(self.device)
-        self.buffers = Buffers(pipeline.spec.buffers, self._arena, dict(pipeline.spec.ages))
+        specs = fork_specs(pipeline, forks)
+        self.slab = Slab(pipeline, self._arena)
+        self.buffers = Buffers(specs.values(), self._arena, dict(pipeline.spec.ages), self.slab.tensors)
         self._calls = {s.name: foreground_call(s, self.buffers, self._arena) for s in pipeline.stages}
-        chunk = pipeline.buffers[pipeline.spec.chunk]
-        self._executor = make_executor(policy, self._arena, chunk, threads, background)
-        self._overlap = Overlap(pipeline, self.buffers, self.ledger, self._executor, self._arena)
-        self._last: Observation | None = None
+        runner = Forked(policy, forks) if forks > 1 else policy
+        self._executor = make_executor(runner, self._arena, specs[pipeline.spec.chunk], threads, background)
+        self._overlap = Overlap(pipeline, self.buffers, self.slab, self.ledger, self._executor, self._arena)
+        self._last: tuple[int, int] | None = None  # decision, now_ns
 
     @property
     def allocations(self) -> int:
@@ -114,10 +122,11 @@ class Engine:
         self.stage_ms = self.stage_ms or times
         return times
 
-    def decide(self, observation: Observation, withheld: Collection[str] = ()) -> Decision:
+    def decide(self, observation: Observation, withheld: Collection[str] = (), fresh: bool = False) -> Decision:
         """Make one decision: commit, write inputs, refresh what is due, copy the chunk out.
 
-        withheld: a recorded Decision.late, when a replay is to follow the misses of the original. Indices rise and
+        withheld: a recorded Decision.late, when a replay is to follow the misses of the original. fresh: run every stage, in the
+        foreground, and discard what is in flight. Indices rise and
         time does not fall from one decision to the next, skipped ones aside; after a jump back, call reset() first.
         Raises InputError (nothing has changed) for an observation that does not fit, and EngineError for a stage that
         raised: the decision is lost, the stage is due again.
@@ -126,9 +135,10 @@ class Engine:
         if threading.get_ident() != self._thread:  # OpenMP keeps the count per thread
             torch.set_num_threads(self.threads)
             self._thread = threading.get_ident()
-        self._last = observation
+        index, now_ns = self._last = observation.decision, observation.now_ns
         self.counters.decisions += 1
-        index, now_ns = observation.decision, observation.now_ns
+        if fresh:
+            self.ledger.clear()
         with self._executor.scope():
             try:
                 commits, late = self._overlap.commit(index, withheld)
@@ -138,13 +148,13 @@ class Engine:
             except EngineError:
                 self.counters.errors += 1
                 raise
-            chunk = self._executor.read(self.buffers.tensors[self.pipeline.spec.chunk])
+            candidates = self._executor.read(self.buffers.tensors[self.pipeline.spec.chunk])
         refused = self._refusal(now_ns)
         self.counters.refused += refused is not None
         return Decision(
             index=index,
             now_ns=now_ns,
-            chunk=chunk if refused is None else None,
+            candidates=None if refused is not None else candidates if self.forks > 1 else candidates[None],
             refused=refused,
             runs=tuple(StageRun(d.stage, d.reason, d.background, r.duration_ns if r.done else None) for d, r in runs),
             commits=tuple(commits),
@@ -161,6 +171,46 @@ class Engine:
             self.buffers.clear()
         self._last = None
 
+    def memory(self, host: bool = False) -> torch.Tensor:
+        """Room for all that is live at a boundary, uint8 [nbytes], in the layout of `slab`: on the device or its host."""
+        return self._arena.memory(self.slab.memory.numel(), host)
+
+    def save(self, to: torch.Tensor) -> Boundary:
+        """Copy all that is live at this boundary into a `memory`, in order with the decisions' work on the device."""
+        self._copy(to, self.slab.memory)
+        decision, now_ns = self._last or (None, None)
+        buffers = self.buffers
+        return Boundary(decision, now_ns, dict(buffers.versions), dict(buffers.stamps), buffers.idents, self.ledger.copy())
+
+    def load(self, source: torch.Tensor, boundary: Boundary) -> None:
+        """Go to a saved boundary exactly: inputs, versions and time too; what was in flight there is launched again."""
+        self.drain()  # what a run reads is about to change
+        self._copy(self.slab.memory, source)
+        self.buffers.become(boundary.versions, boundary.stamps, boundary.idents)
+        self.ledger.become(boundary.ledger)
+        self._last = None if boundary.decision is None else (boundary.decision, boundary.now_ns)
+        with self._executor.scope():
+            self._overlap.relaunch()
+
+    def rewind(self, source: torch.Tensor, boundary: Boundary) -> None:
+        """Take the belief of a saved boundary, and nothing else: inputs stay as they are, each restored buffer counts as written
+        anew, what is in flight is discarded, and a stage that was in flight there is due. The next decision may have any
+        index and time after that boundary's."""
+        nbytes = self.slab.belief_nbytes
+        self._copy(self.slab.memory[:nbytes], source[:nbytes])
+        versions = {b: self.buffers.versions[b] + 1 for b in self.slab.buffers}
+        filled = dict.fromkeys(self.pipeline.spec.engine_filled & self.buffers.idents.keys())  # one decision may be made twice
+        self.buffers.become(versions, {b: boundary.stamps[b] for b in versions}, filled)
+        self.ledger.become(boundary.ledger)
+        for stage in tuple(self.ledger.in_flight):
+            self.ledger.forget(stage)
+        self.ledger.renumber(boundary.versions, self.buffers.versions, self.pipeline.writer)
+        self._last = None if boundary.decision is None else (boundary.decision, boundary.now_ns)
+
+    def _copy(self, to: torch.Tensor, source: torch.Tensor) -> None:
+        with self._executor.scope():
+            self._executor.copy(((to, source),))
+
     def drain(self) -> None:
         """Wait until no background run is executing. Their commits still happen at their decisions."""
         self._overlap.drain()
@@ -171,11 +221,11 @@ class Engine:
 
     def _check(self, observation: Observation) -> None:
         last = self._last
-        if last is not None and observation.decision <= last.decision:
-            raise InputError(f"decision {observation.decision} does not follow decision {last.decision}: indices rise")
-        if last is not None and observation.now_ns < last.now_ns:
+        if last is not None and observation.decision <= last[0]:
+            raise InputError(f"decision {observation.decision} does not follow decision {last[0]}: indices rise")
+        if last is not None and observation.now_ns < last[1]:
             raise InputError(
-                f"decision {observation.decision} is at {observation.now_ns} ns, before the last one's {last.now_ns}; "
+                f"decision {observation.decision} is at {observation.now_ns} ns, before the last one's {last[1]}; "
                 "after a clock jump call reset()"
             )
         self.buffers.check(observation.inputs)

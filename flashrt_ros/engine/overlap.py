@@ -13,19 +13,21 @@ from flashrt_ros.engine.buffers import Arena, Buffers
 from flashrt_ros.engine.decision import Commit, EngineError
 from flashrt_ros.engine.executor import Executor, Run
 from flashrt_ros.engine.plan import background_call
+from flashrt_ros.engine.slab import Slab
 
 
 class Overlap:
     """misses: stage -> background runs that were unfinished at their commit, each counted once."""
 
     def __init__(
-        self, pipeline: Pipeline, buffers: Buffers, ledger: Ledger, executor: Executor, arena: Arena
+        self, pipeline: Pipeline, buffers: Buffers, slab: Slab, ledger: Ledger, executor: Executor, arena: Arena
     ) -> None:
         self._buffers = buffers
         self._ledger = ledger
         self._executor = executor
         self._stages = [s for s in pipeline.stages if s.commit_after is not None]
-        self._shadows = {s.name: background_call(s, buffers, arena) for s in self._stages}
+        self._shadows = {s.name: background_call(s, buffers, slab.frozen(s), arena) for s in self._stages}
+        self._again = {name: call.again for name, (call, _) in self._shadows.items()}
         self._runs: dict[str, Run] = {}  # the last run of each shadow, committed, superseded or in flight
         self._missed: set[str] = set()  # stages whose run in flight has been counted as a miss
         self.misses = {s.name: 0 for s in self._stages}
@@ -48,6 +50,12 @@ class Overlap:
         call, _ = self._shadows[stage.name]
         self._runs[stage.name] = run = self._executor.launch(call)
         return run
+
+    def relaunch(self) -> None:
+        """Start the runs that the ledger says are in flight, on frozen reads that are in place already."""
+        for stage in self._ledger.in_flight:
+            self._runs[stage] = self._executor.launch(self._again[stage])
+        self._missed.clear()
 
     def commit(self, decision: int, withheld: Collection[str]) -> tuple[list[Commit], list[str]]:
         """Make the results of every run whose time has come visible; returns those, and the stages that were late.

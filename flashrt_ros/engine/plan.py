@@ -6,7 +6,7 @@ Owns the wiring of stages to buffers: nothing here runs anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping
 
 import torch
@@ -33,6 +33,11 @@ class Call:
         """The copies the other way round."""
         return tuple((source, to) for to, source in self.copies)
 
+    @property
+    def again(self) -> Call:
+        """The same stage over what has been copied already."""
+        return replace(self, copies=())
+
 
 def foreground_call(stage: Stage, buffers: Buffers, arena: Arena) -> Call:
     """The stage in place: it writes the pipeline's own buffers."""
@@ -46,10 +51,10 @@ def foreground_call(stage: Stage, buffers: Buffers, arena: Arena) -> Call:
     )
 
 
-def background_call(stage: Stage, buffers: Buffers, arena: Arena) -> tuple[Call, Copies]:
-    """The stage on a shadow of all that it reads and writes, and the copies that commit its results."""
+def background_call(stage: Stage, buffers: Buffers, frozen: Mapping[str, torch.Tensor], arena: Arena) -> tuple[Call, Copies]:
+    """The stage on a shadow of all that it reads (frozen: buffer -> tensor) and writes, and the copies that commit its
+    results."""
     tensors = buffers.tensors
-    frozen = {b: arena.tensor(buffers.specs[b]) for b in stage.reads}
     results = {b: arena.tensor(buffers.specs[b]) for b in stage.writes}
     call = Call(stage.name, tuple((frozen[b], tensors[b]) for b in frozen), frozen, results)
     return call, tuple((tensors[b], results[b]) for b in results)

@@ -18,9 +18,12 @@ class TaskError(FlashRTError):
 
 
 class Policy(ABC):
-    """Subclasses set `spec` and implement `run`, `encode_text` and `weights_digest`."""
+    """Subclasses set `spec` and implement `run`, `encode_text` and `weights_digest`.
+
+    batches_forks: the action stage also takes noise [n, ...] and then fills chunk [n, H, N]; all else is read as it is."""
 
     spec: PolicySpec
+    batches_forks = False
 
     @abstractmethod
     def run(self, stage: str, reads: Mapping[str, torch.Tensor], writes: Mapping[str, torch.Tensor]) -> None:

@@ -20,6 +20,7 @@ from flashrt_ros.engine.decision import EngineError
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.executor import CpuExecutor
 from flashrt_ros.engine.overlap import Overlap
+from flashrt_ros.engine.slab import Slab
 
 
 @pytest.fixture
@@ -176,9 +177,10 @@ def test_a_shadow_is_not_written_while_a_superseded_run_still_reads_it():
             return run
 
     pipeline, arena, ledger = vla(), Arena(torch.device("cpu")), Ledger()
-    buffers = Buffers(pipeline.spec.buffers, arena)
+    slab = Slab(pipeline, arena)
+    buffers = Buffers(pipeline.spec.buffers, arena, placed=slab.tensors)
     executor = Recording(DagPolicy(pipeline.spec), threads=1, background="thread")
-    overlap = Overlap(pipeline, buffers, ledger, executor, arena)
+    overlap = Overlap(pipeline, buffers, slab, ledger, executor, arena)
     vision = pipeline.stage["vision"]
     overlap.launch(vision, 1)
     ledger.ran(vision, 2, buffers.versions)
