@@ -57,6 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     add_train_arguments(train)
     train.set_defaults(run=_train)
 
+    replay = commands.add_parser("replay", help="make a recorded decision again: the same, bit for bit?",
+                                 description="Makes the decision in a black box's file again. Exit code 0: it came out the same, bit for "
+                                 "bit; 2: not so, on another engine than the recorded; 1: not so, on the same.")
+    replay.add_argument("--capsule", type=Path, required=True, metavar="FILE", help="a file of the black box (contract's rollback.black_box)")
+    replay.add_argument("--device", default="", help="cpu or cuda (default: the recorded one, if it is here)")
+    replay.add_argument("--contract", type=Path, default=None, metavar="FILE", help="in place of the contract in the file")
+    replay.set_defaults(run=_replay)
+
     messages = commands.add_parser("messages", help="compile the package's ROS messages into this Python's prefix")
     messages.set_defaults(run=_messages)
 
@@ -64,8 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
 
     bench = commands.add_parser("bench", help="measurements on this machine")
-    bench.add_argument("what", choices=["load", "loop"], help="load: three cameras and joint states into a node shaped as ours; loop: how "
-                       "late the player's control loop wakes on a busy machine")
+    bench.add_argument("what", choices=["load", "loop", "ablation", "capsule"], help="load: three cameras and joint states into a node "
+                       "shaped as ours; loop: how late the player's control loop wakes on a busy machine; ablation: what a capsule must hold; "
+                       "capsule: what taking one costs")
     bench.add_argument("rest", nargs=argparse.REMAINDER)
     bench.set_defaults(run=_bench)
     return parser
@@ -143,6 +152,14 @@ def _train(options: argparse.Namespace) -> int:
     return train(options)
 
 
+def _replay(options: argparse.Namespace) -> int:
+    from flashrt_ros.replay.decision import replay
+
+    verdict = replay(options.capsule, options.device, options.contract)
+    print(verdict.text)
+    return verdict.code
+
+
 def _messages(options: argparse.Namespace) -> None:
     from flashrt_ros.ros.build_messages import build_messages
 
@@ -158,6 +175,10 @@ def _doctor(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     if options.what == "loop":
         from flashrt_ros.bench.loop import main
+    elif options.what == "ablation":
+        from flashrt_ros.bench.ablation import main
+    elif options.what == "capsule":
+        from flashrt_ros.bench.capsule_cost import main
     else:
         from flashrt_ros.bench.camera_load import main
 

@@ -7,7 +7,7 @@ processes.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Callable
 
 import numpy as np
@@ -15,16 +15,16 @@ import numpy as np
 from flashrt_ros import policies
 from flashrt_ros.bench.jobs import MEASURED
 from flashrt_ros.bench.smoothness import mean_jump, rms_jerk
+from flashrt_ros.capsule.maker import Asked, ChunkMaker, Made
+from flashrt_ros.capsule.record import Digests
+from flashrt_ros.capsule.rollback import State
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Contract
 from flashrt_ros.contract.verify import verify
-from flashrt_ros.engine.continuation import Commanded, Continuation
+from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.engine import Engine
-from flashrt_ros.engine.intake import Intake, Refusal
-from flashrt_ros.engine.last_chunk import LastChunk
-from flashrt_ros.engine.noise import with_noise
-from flashrt_ros.engine.targets import Targets
+from flashrt_ros.engine.intake import Intake
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.policies.instruction import Instruction
 from flashrt_ros.policies.tabletop_arm import ARM, JOINTS
@@ -60,16 +60,19 @@ class ClosedLoop:
     """contract: for a policy of the built-in world. latency: ns from a decision to its chunk's arrival at the player;
     or MEASURED: as long as the decision took here. see(image) -> image: what becomes of each camera frame (the
     black-image control). threads: torch's, on the CPU. strategy: of the player. digest: the pipeline's identity, weights
-    included."""
+    included. maker: of the decisions; the one of the last episode is kept in `maker`."""
 
     def __init__(self, contract: Contract, latency: int | str = 40 * MS, see: Callable[[np.ndarray], np.ndarray] | None = None,
-                 device: str = "cpu", threads: int = 1, strategy: str = "latest") -> None:
+                 device: str = "cpu", threads: int = 1, strategy: str = "latest", maker: type[ChunkMaker] = ChunkMaker) -> None:
         self._contract = contract
         self._pipeline: Pipeline = verify(contract, policies.spec(contract.policy))
         policy = policies.load(contract.policy, device)
         self.digest = digest(contract, self._pipeline.spec, policy.weights_digest())
-        self._engine = Engine(self._pipeline, policy, device, threads, background="synchronous")
+        forks = 1 if contract.fork is None else contract.fork.candidates
+        self._engine = Engine(self._pipeline, policy, device, threads, background="synchronous", forks=forks)
+        self._digests = Digests(self.digest, policy.weights_digest(), self._engine.engine_digest())
         self._engine.warm_up()
+        self._make_maker = maker
         self._latency, self._see = latency, see or (lambda image: image)
         self._cameras = [i.name for i in contract.inputs if i.image is not None]
         height, width = self._pipeline.input[self._cameras[0]].image.size
@@ -86,22 +89,18 @@ class ClosedLoop:
         intake.offer("task", told, None, 0)
         self._engine.reset()
         sure_ns = (self._contract.deadline_ns if self._latency == MEASURED else self._latency) + WAY_NS
-        last = LastChunk(self._pipeline, sure_ns)
-        continuation, targets = Continuation(self._pipeline, last, self._limits), Targets(self._pipeline, last)
+        self.maker = maker = self._make_maker(self._engine, intake, self._digests, sure_ns, self._limits)
         output, without_chunk, took = self._contract.outputs[0], 0, []
         while not episode.over:
             began = time.perf_counter_ns()
-            positions = (expert.decide(self._robot.world) if use_expert
-                         else self._decide(episode, intake, continuation, targets, seed))
+            made = None if use_expert else self._decide(episode, maker, told, seed)
+            positions = expert.decide(self._robot.world) if use_expert else None if made is None else made.chunk.positions
             took.append(time.perf_counter_ns() - began)
             without_chunk += positions is None
             if watch is not None:
                 watch(episode, positions)
             latency_ns = took[-1] if self._latency == MEASURED else self._latency
-            now_ns = episode.now_ns
-            given = episode.act(positions, latency_ns, output.step_ns, output.offset_ns, continuation.frozen_prefix)
-            if given is not None:
-                last.chunk = replace(given, start_ns=now_ns + output.offset_ns)  # on the intake's clock
+            episode.act(positions, latency_ns, output.step_ns, output.offset_ns, 0 if made is None else made.chunk.frozen_prefix)
         score = episode.score()
         return Outcome(episode.instruction.text, told, seed, score.success, score.reason, episode.now_ns * 1e-9,
                        episode.decisions, without_chunk + self._robot.refused,
@@ -113,21 +112,18 @@ class ClosedLoop:
         self._engine.close()
         self._robot.close()
 
-    def _decide(self, episode: Episode, intake: Intake, continuation: Continuation, targets: Targets,
-                seed: int) -> np.ndarray | None:
+    def _decide(self, episode: Episode, maker: ChunkMaker, told: str, seed: int) -> Made | None:
+        if maker.rollback.state is State.FAULT:
+            return None
         now_ns = episode.now_ns
         for camera in self._cameras:
-            intake.offer(camera, self._see(episode.frames[camera]), episode.frames_ns, episode.frames_ns)
-        intake.offer("joints", episode.joints, now_ns, now_ns)
-        observation = intake.take(episode.index, now_ns, self._decode)
-        if isinstance(observation, Refusal):
-            return None
-        cursor = self._robot.cursor
+            maker.intake.offer(camera, self._see(episode.frames[camera]), episode.frames_ns, episode.frames_ns)
+        maker.intake.offer("joints", episode.joints, now_ns, now_ns)
         command = self._robot.command
         commanded = None if command is None else Commanded(command.position, command.velocity)
-        observation = continuation.add(observation, cursor, commanded, session=1, epoch=1)
-        chunk = self._engine.decide(with_noise(observation, self._pipeline, seed, epoch=1)).chunk
-        return None if chunk is None else targets.of(chunk, observation, cursor, epoch=1)
+        asked = Asked(episode.index, now_ns, 1, 1, told, seed, self._robot.cursor, commanded)
+        made = maker.make(asked, self._decode, lambda: self._robot.next_seq)  # on the intake's clock, else as the player gets it
+        return made if isinstance(made, Made) else None
 
     def _decode(self, name: str, raw) -> np.ndarray:
         if isinstance(raw, str):

@@ -19,7 +19,7 @@ def digest(contract: Contract, spec: PolicySpec, weights_digest: str) -> str:
     # Inputs, stages and on_change are sets to the contract; records that don't compare (source, lines) are no meaning.
     canonical = {
         "contract": {
-            **_plain(contract),
+            **_said(contract, {"fork": None}),
             "policy": _said(contract.policy, {"continues": ""}),
             "limits": _said(contract.limits, {"tracking_error": {}}),
             "outputs": [_said(o, {"gripper": None}) for o in contract.outputs],

@@ -15,9 +15,11 @@ from flashrt_ros.contract.nodes import MAX_BYTES, Block, Document, compose
 from flashrt_ros.contract.overrides import override
 from flashrt_ros.contract.schema import (
     CONTINUES,
+    SELECTS,
     Align,
     Channel,
     Contract,
+    Fork,
     Gripper,
     Image,
     Input,
@@ -100,7 +102,7 @@ def loads(text: str, source: str = "<text>", overrides: Mapping[str, str] = Mapp
     )
     version = root.integer("contract", low=1, high=1)
     policy = _policy(root)
-    decision = root.block("decision", ("rate_hz", "deadline_ms"), required=True)
+    decision = root.block("decision", ("rate_hz", "deadline_ms", "fork"), required=True)
     outputs = _outputs(root)
     return Contract(
         policy=policy,
@@ -111,9 +113,12 @@ def loads(text: str, source: str = "<text>", overrides: Mapping[str, str] = Mapp
         outputs=outputs,
         limits=_limits(root, tuple(joint for output in outputs for joint in output.select)),
         rollback=_rollback(root),
+        fork=_fork(decision),
         version=version,
         source=source,
         lines=MappingProxyType(document.lines),
+        text=text,
+        overrides=MappingProxyType(dict(overrides)),
     )
 
 
@@ -289,6 +294,13 @@ def _limits(root: Block, joints: tuple[str, ...]) -> Limits:
         boundary_jump=block.number("boundary_jump", None, **_JUMP),
         tracking_error=MappingProxyType(block.number_each("tracking_error", joints, **_TRACKING)),
     )
+
+
+def _fork(decision: Block) -> Fork | None:
+    block = decision.block("fork", ("candidates", "select"))
+    if block is None:
+        return None
+    return Fork(block.integer("candidates", low=2, high=16), block.text("select", choices=SELECTS))
 
 
 def _rollback(root: Block) -> Rollback:

@@ -126,6 +126,16 @@ class Rollback:
     black_box: str = "~/.ros/flashrt"
 
 
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Several candidates of each decision, which differ in their noise only. select: one of SELECTS."""
+
+    candidates: int
+    select: str
+
+
+CLOSEST, MEDOID = SELECTS = ("closest_to_previous", "medoid")
+
 GUIDED = "guided"  # drawn towards the plan at every flow step
 FUTURE_STATE = "future_state"  # decided for where the settled part of the plan ends
 CONTINUES = (FUTURE_STATE, GUIDED)
@@ -146,8 +156,8 @@ class PolicyChoice:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A validated contract file. `source` and `lines` (dotted key -> line number) serve error messages only: they take
-    no part in equality or in the digest."""
+    """A validated contract file. `source` and `lines` (dotted key -> line number) serve error messages only; `text` and
+    `overrides` are what it was loaded from: they take no part in equality or in the digest."""
 
     policy: PolicyChoice
     rate_hz: float
@@ -157,9 +167,12 @@ class Contract:
     outputs: tuple[Output, ...]
     limits: Limits
     rollback: Rollback
+    fork: Fork | None = None
     version: int = 1
     source: str = field(default="<contract>", compare=False)
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    text: str = field(default="", compare=False, repr=False)
+    overrides: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def line(self, key: str) -> int:
         """Line of a dotted key (`stages.vision.every`, `outputs[0].select[2]`), or of the nearest block around it."""

@@ -45,6 +45,7 @@ def verify(contract: Contract, spec: PolicySpec, stage_ms: Mapping[str, float] |
     _check_clock(pipeline)
     _check_ages(pipeline)
     _check_deltas(pipeline)
+    _check_fork(pipeline)
     warnings = [*_check_staleness(pipeline), *_short_chunks(pipeline)]
     if stage_ms is not None:
         _check_times(pipeline, stage_ms)
@@ -143,6 +144,19 @@ def _check_deltas(pipeline: Pipeline) -> None:
                 "slower stage",
                 "let every stage between them run at each decision: {every: 1} or {}",
             )
+
+
+def _check_fork(pipeline: Pipeline) -> None:
+    """Candidates must be able to differ, and must leave nothing behind but themselves."""
+    contract, spec = pipeline.contract, pipeline.spec
+    if contract.fork is None:
+        return
+    others = [b for b in pipeline.action.writes if b != spec.chunk]
+    if spec.noise is None or others:
+        why = (f"its action also writes {listed(others)}, of which a decision leaves only one behind" if others
+               else "it takes no noise, so all candidates would be the same")
+        raise ContractError.at(contract, "decision.fork", f"{contract.fork.candidates} candidates",
+                               f"a policy whose action writes its chunk only, from noise; of '{spec.type}', {why}", "leave decision.fork out")
 
 
 def _check_staleness(pipeline: Pipeline) -> list[str]:

@@ -20,6 +20,13 @@ class EngineError(FlashRTError):
         self.stage = stage
 
 
+def said(error: Exception) -> str:
+    """What a stage raised, in one line that is the same wherever it is raised. TorchScript puts the stack of whoever traced the
+    stage before the message."""
+    lines, kind = str(error).strip().splitlines() or [""], type(error).__name__
+    return f"{kind}: {lines[-1].removeprefix(f'{kind}: ') if 'TorchScript' in lines[0] else lines[0]}"
+
+
 @dataclass(frozen=True, slots=True)
 class StageRun:
     """One stage that ran, or was launched, at a decision. reason: one of contract.refresh.REASONS.

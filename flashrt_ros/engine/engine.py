@@ -10,21 +10,21 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Collection, Mapping
+from typing import Callable, Collection, Mapping
 
 import torch
 
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 from flashrt_ros.contract.refresh import AGE, Due, Ledger, derived_stamp, due, over_age
 from flashrt_ros.engine.boundary import Boundary
-from flashrt_ros.engine.buffers import Arena, Buffers, InputError
-from flashrt_ros.engine.decision import Decision, EngineError, StageRun, StageState
+from flashrt_ros.engine.buffers import TORCH_DTYPE, Arena, Buffers, InputError
+from flashrt_ros.engine.decision import Decision, EngineError, StageRun, StageState, said
 from flashrt_ros.engine.digest import digest_of, engine_facts
 from flashrt_ros.engine.executor import Run, make_executor
 from flashrt_ros.engine.fork import Forked, fork_specs
 from flashrt_ros.engine.observation import Observation
 from flashrt_ros.engine.overlap import Overlap
-from flashrt_ros.engine.plan import foreground_call
+from flashrt_ros.engine.plan import Copies, foreground_call
 from flashrt_ros.engine.slab import Slab
 from flashrt_ros.policies.base import Policy
 
@@ -99,6 +99,11 @@ class Engine:
     def misses(self) -> Mapping[str, int]:
         """Overlapped stage -> background runs that were unfinished at their commit."""
         return MappingProxyType(self._overlap.misses)
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """Decision.late of the last decision, of one that raised a stage error too."""
+        return self._overlap.late
 
     def engine_digest(self) -> str:
         """SHA-256 (hex) over versions, device, threads and precision: bit-for-bit promises hold within one."""
@@ -175,6 +180,12 @@ class Engine:
         """Room for all that is live at a boundary, uint8 [nbytes], in the layout of `slab`: on the device or its host."""
         return self._arena.memory(self.slab.memory.numel(), host)
 
+    def outputs_like(self) -> dict[str, torch.Tensor]:
+        """Page-locked host room for every buffer that a stage writes, by name."""
+        room = {name: self._arena.memory(self.buffers.specs[name].nbytes, host=True) for name in self.pipeline.writer}
+        return {name: memory.view(TORCH_DTYPE[self.buffers.specs[name].dtype]).reshape(self.buffers.specs[name].shape)
+                for name, memory in room.items()}
+
     def save(self, to: torch.Tensor) -> Boundary:
         """Copy all that is live at this boundary into a `memory`, in order with the decisions' work on the device."""
         self._copy(to, self.slab.memory)
@@ -206,6 +217,13 @@ class Engine:
             self.ledger.forget(stage)
         self.ledger.renumber(boundary.versions, self.buffers.versions, self.pipeline.writer)
         self._last = None if boundary.decision is None else (boundary.decision, boundary.now_ns)
+
+    def fetch(self, pairs: Copies) -> Callable[[], None]:
+        """Copy (to, from) pairs in order with the decisions' work, to host memory too; returns a function that blocks until
+        they are done, which any thread may call."""
+        with self._executor.scope():
+            self._executor.copy(pairs)
+            return self._executor.fence()
 
     def _copy(self, to: torch.Tensor, source: torch.Tensor) -> None:
         with self._executor.scope():
@@ -317,7 +335,7 @@ class Engine:
 
 
 def _stage_error(stage: Stage, when: str, error: Exception) -> EngineError:
-    return EngineError(f"stage '{stage.name}' failed {when}: {type(error).__name__}: {error}", stage=stage.name)
+    return EngineError(f"stage '{stage.name}' failed {when}: {said(error)}", stage=stage.name)
 
 
 def _device(name: str) -> torch.device:

@@ -12,7 +12,7 @@ import threading
 import time
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import ContextManager, Iterator, Protocol
+from typing import Callable, ContextManager, Iterator, Protocol
 
 import numpy as np
 import torch
@@ -59,6 +59,9 @@ class Executor(Protocol):
 
     def copy(self, pairs: Copies) -> None:
         """Copy (to, from) pairs in order."""
+
+    def fence(self) -> Callable[[], None]:
+        """A function that blocks until all work so far is done."""
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
         """A fresh host copy of the chunk; the one place that waits for the device."""
@@ -131,6 +134,9 @@ class CpuExecutor:
 
     def copy(self, pairs: Copies) -> None:
         copy(pairs)
+
+    def fence(self) -> Callable[[], None]:
+        return lambda: None
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
         return tensor.numpy().copy()
@@ -219,6 +225,11 @@ class CudaExecutor:
 
     def copy(self, pairs: Copies) -> None:
         copy(pairs)
+
+    def fence(self) -> Callable[[], None]:
+        event = torch.cuda.Event()
+        event.record(self._action)
+        return event.synchronize
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
         self._chunk.copy_(tensor, non_blocking=True)

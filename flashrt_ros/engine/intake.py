@@ -103,7 +103,7 @@ class Intake:
             for name, slot in self._slots.items():
                 slot.counts.used += not picked[name].used
                 picked[name].used = True
-        values = {name: InputValue(s.value, s.ident, s.stamp_ns) for name, s in picked.items()}
+        values = {name: InputValue(s.value, s.ident, s.stamp_ns, s.crc) for name, s in picked.items()}
         return Observation(decision, now_ns, values)
 
     def status(self, now_ns: int) -> tuple[InputStatus, ...]:

@@ -15,12 +15,14 @@ def decision_noise(shape: tuple[int, ...], seed: int, epoch: int, decision: int,
     return generator.standard_normal(shape, np.float32)
 
 
-def with_noise(observation: Observation, pipeline: Pipeline, seed: int, epoch: int, attempt: int = 0, fork: int = 0) -> Observation:
-    """The observation with the noise of its decision added, if the policy takes any."""
+def with_noise(observation: Observation, pipeline: Pipeline, seed: int, epoch: int, attempt: int = 0, forks: int = 1) -> Observation:
+    """The observation with the noise of its decision added, if the policy takes any. forks: candidates to be made; for more than
+    one the noise is [forks, ...], the first of which is the decision's own."""
     name = pipeline.spec.noise
     if name is None:
         return observation
-    noise = decision_noise(pipeline.buffers[name].shape, seed, epoch, observation.decision, attempt, fork)
-    # New at every decision: the engine compares idents, and no two of (epoch, decision) share one.
-    inputs = {**observation.inputs, name: InputValue(noise, epoch << 32 | observation.decision, None)}
-    return Observation(observation.decision, observation.now_ns, inputs)
+    shape, decision = pipeline.buffers[name].shape, observation.decision
+    noises = [decision_noise(shape, seed, epoch, decision, attempt, fork) for fork in range(forks)]
+    # The engine compares idents: no two of (epoch, decision, attempt) share one.
+    given = InputValue(np.stack(noises) if forks > 1 else noises[0], (epoch << 32 | decision) << 8 | attempt, None)
+    return Observation(decision, observation.now_ns, {**observation.inputs, name: given})

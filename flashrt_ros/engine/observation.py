@@ -11,11 +11,13 @@ import numpy as np
 @dataclass(frozen=True, slots=True)
 class InputValue:
     """value: an array of the input buffer's shape and dtype. ident: changes exactly when a new message was taken (the
-    buffer's version rises by one when it differs from the last one written). stamp_ns: None for timeless inputs."""
+    buffer's version rises by one when it differs from the last one written). stamp_ns: None for timeless inputs. crc: CRC-32 of
+    the message's payload; None: it was no message."""
 
     value: np.ndarray
     ident: int
     stamp_ns: int | None
+    crc: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,15 @@ from typing import Collection
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 from flashrt_ros.contract.refresh import Ledger, derived_stamp
 from flashrt_ros.engine.buffers import Arena, Buffers
-from flashrt_ros.engine.decision import Commit, EngineError
+from flashrt_ros.engine.decision import Commit, EngineError, said
 from flashrt_ros.engine.executor import Executor, Run
 from flashrt_ros.engine.plan import background_call
 from flashrt_ros.engine.slab import Slab
 
 
 class Overlap:
-    """misses: stage -> background runs that were unfinished at their commit, each counted once."""
+    """misses: stage -> background runs that were unfinished at their commit, each counted once. late: the stages that the last
+    commit found unfinished."""
 
     def __init__(
         self, pipeline: Pipeline, buffers: Buffers, slab: Slab, ledger: Ledger, executor: Executor, arena: Arena
@@ -31,6 +32,7 @@ class Overlap:
         self._runs: dict[str, Run] = {}  # the last run of each shadow, committed, superseded or in flight
         self._missed: set[str] = set()  # stages whose run in flight has been counted as a miss
         self.misses = {s.name: 0 for s in self._stages}
+        self.late: tuple[str, ...] = ()
 
     def launch(self, stage: Stage, decision: int) -> Run:
         """Freeze the stage's reads into its shadow and start it in the background.
@@ -85,11 +87,11 @@ class Overlap:
                 self._buffers.wrote(stage.writes, derived_stamp(stage, launch.stamps))
                 del self._ledger.in_flight[stage.name]
                 commits.append(Commit(stage.name, launch.decision, run.duration_ns))
+        self.late = tuple(late)
         if failed:
             name, launched, error = failed[0]
             raise EngineError(
-                f"stage '{name}', launched in the background at decision {launched}, failed: "
-                f"{type(error).__name__}: {error}",
+                f"stage '{name}', launched in the background at decision {launched}, failed: {said(error)}",
                 stage=name,
             ) from error
         return commits, late

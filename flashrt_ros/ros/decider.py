@@ -1,7 +1,8 @@
-"""The decision loop: one worker thread that walks the time grid and turns observations into chunks.
+"""The decision loop: one worker thread that walks the time grid and asks for a chunk at each of its moments.
 
-Owns the grid, the order of one decision (observe, decide, check, hand out) and its counters. Time, messages and
-publishing come as functions, so nothing here imports ROS. Other threads call `wake`, `set_task` and `reset`.
+Owns the grid, the order of requests from outside (task, reset, restore) and the counters. What a decision is lives in
+capsule/maker.py. Time, messages and publishing come as functions, so nothing here imports ROS. Other threads call `wake`,
+`set_task`, `reset`, `restore` and `at_boundary`.
 """
 
 from __future__ import annotations
@@ -15,60 +16,59 @@ from typing import Any, Callable
 
 import numpy as np
 
-from flashrt_ros.chunk.chunk import Chunk, Cursor
-from flashrt_ros.contract.pipeline import Pipeline
-from flashrt_ros.engine.continuation import Commanded, Continuation
+from flashrt_ros.capsule.maker import Asked, ChunkMaker, Made, NotMade, Tripped
+from flashrt_ros.capsule.ring import Capsule
+from flashrt_ros.capsule.rollback import State
+from flashrt_ros.capsule.stored import Stored
+from flashrt_ros.chunk.chunk import Cursor
+from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.decision import Decision
-from flashrt_ros.engine.engine import Engine
-from flashrt_ros.engine.intake import Intake, Refusal
-from flashrt_ros.engine.last_chunk import LastChunk
-from flashrt_ros.engine.noise import with_noise
-from flashrt_ros.engine.observation import Observation
-from flashrt_ros.engine.targets import Targets
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.player.limits import Limits
 from flashrt_ros.ros.latency import Latencies
 from flashrt_ros.ros.session import Session
 
 # From the deadline on, a chunk is still on its way to the player, whose controller holds a window of so much motion.
 WAY_NS = 60_000_000
+UNTIL_RESET = "nothing is decided until reset"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A chunk that may be published, the decision that it is of, and what that saw."""
+class Event:
+    """Something that an operator will want to know later. kind: trip, hold, fault, reset, restore or snapshot; cause: the guard's
+    name, or empty."""
 
-    chunk: Chunk
-    decision: Decision
-    observation: Observation
+    kind: str
+    epoch: int
+    detail: str
+    cause: str = ""
+    capsule_id: str = ""
 
 
 class Decider:
     """now_ns(): the node's clock. decode(name, raw): see Intake. player(now_ns): where the player was
     then, and what it commanded, None if that is unknown.
-    publish(made): takes each chunk, on the worker's thread. changed(): `state` or `reason` changed."""
+    publish(made): takes each chunk, on the worker's thread. changed(): `state` or `reason` changed. tell(event): on any thread."""
 
-    def __init__(self, pipeline: Pipeline, engine: Engine, intake: Intake, session: Session, now_ns: Callable[[], int],
+    def __init__(self, maker: ChunkMaker, session: Session, now_ns: Callable[[], int],
                  decode: Callable[[str, Any], np.ndarray], player: Callable[[int], tuple[Cursor, Commanded | None]],
-                 publish: Callable[[Made], None], changed: Callable[[], None]) -> None:
-        self.pipeline, self.engine, self.intake, self.session = pipeline, engine, intake, session
-        self._now_ns, self._decode, self._player, self._publish, self._changed = now_ns, decode, player, publish, changed
+                 publish: Callable[[Made], None], changed: Callable[[], None], tell: Callable[[Event], None]) -> None:
+        self.maker, self.session = maker, session
+        self.pipeline, self.engine, self.intake = maker.pipeline, maker.engine, maker.intake
+        self._now_ns, self._decode, self._player = now_ns, decode, player
+        self._publish, self._changed, self._tell = publish, changed, tell
         self.state, self.reason, self.task = "idle", "", ""
         self.decisions = self.chunks = self.skipped = self.refused = self.deadline_misses = 0
-        self.trips: Counter[str] = Counter()
-        self.refusals: dict[str, Counter[str]] = {i.name: Counter() for i in pipeline.contract.inputs}
+        self.refusals: dict[str, Counter[str]] = {i.name: Counter() for i in self.pipeline.contract.inputs}
         self.last_refusal: dict[str, str] = {}
         self.runs, self.background_runs, self.stage_errors = Counter(), Counter(), Counter()
         self.latency = Latencies()
-        self.stage_latency = {stage.name: Latencies() for stage in pipeline.stages}
+        self.stage_latency = {stage.name: Latencies() for stage in self.pipeline.stages}
         self.last: Decision | None = None
         self.bug = ""  # traceback of the last exception that is none of ours
-        self._texts = [i.name for i in pipeline.contract.inputs if pipeline.buffers[i.name].timeless]
-        self._last_chunk = LastChunk(pipeline, pipeline.contract.deadline_ns + WAY_NS)
-        self._continuation = Continuation(pipeline, self._last_chunk, Limits.of(pipeline.spec.joints, pipeline.contract.limits))
-        self._targets = Targets(pipeline, self._last_chunk)
+        self._texts = [i.name for i in self.pipeline.contract.inputs if self.pipeline.buffers[i.name].timeless]
         self._turn = threading.Condition()
         self._stopping = self._reset_asked = False
+        self._jobs: list[Callable[[], None]] = []
         self._index = -1
         self._start_ns = now_ns()
         self._thread = threading.Thread(target=self._loop, name="decider", daemon=True)
@@ -104,7 +104,22 @@ class Decider:
         """Forget what was seen and believed; the instruction stays. Returns the new epoch."""
         with self._turn:
             self._reset_asked = True
-            return self.session.raise_epoch("reset")
+            epoch = self.session.raise_epoch("reset")
+        self._tell(Event("reset", epoch, "what was seen and believed is forgotten"))
+        return epoch
+
+    def restore(self, capsule: Capsule | Stored) -> int:
+        """Go back to the belief of a capsule at the next boundary; what has come from outside since stands. Returns the new epoch.
+        Raises CapsuleRefused for one of another contract, other weights, other buffers or another task."""
+        with self._turn:
+            self.maker.check(capsule, self.task)
+            self._jobs.append(lambda: self._restore(capsule))
+            return self.session.raise_epoch("restore")
+
+    def at_boundary(self, job: Callable[[], None]) -> None:
+        """Call job on the worker's thread between two decisions."""
+        with self._turn:
+            self._jobs.append(job)
 
     def refuse_task(self, reason: str) -> None:
         """An instruction that can't be followed came on the topic: the old one is not what the sender wants any more."""
@@ -120,23 +135,23 @@ class Decider:
                 if self._stopping:
                     return
                 self._handle_jump_and_reset()
+                jobs, self._jobs = self._jobs, []
                 index = self._elapsed()
                 if index == self._index:
+                    self._jobs = jobs
                     continue
                 skipped, self._index = index - self._index - 1, index
                 epoch, task = self.session.epoch, self.task
-            if not task and self._texts:
+            for job in jobs:
+                job()
+            if (not task and self._texts) or self.maker.rollback.state is State.FAULT:
                 continue
             self.skipped += skipped if self.state == "running" else 0
             self.decisions += 1
             try:
-                self._decide(index, epoch)
+                self._decide(index, epoch, task)
             except FlashRTError as error:
                 self.refused += 1
-                stage = getattr(error, "stage", None)
-                if stage is not None:
-                    self.stage_errors[stage] += 1
-                self.trips["stage_error"] += stage is not None
                 self._conclude(epoch, "waiting", str(error))
             except Exception as error:  # a bug must not end the thread silently: the chunks cease and the node says why
                 self.refused += 1
@@ -151,68 +166,73 @@ class Decider:
         if self._elapsed() < self._index:
             self._start_ns, self._index = now_ns, -1
             self.intake.clear_after(now_ns)
-            self.engine.reset()
+            self.maker.reset()
             self.session.raise_epoch("clock jump")
         if self._reset_asked:
             self._reset_asked = False
             self.intake.reset()
-            self.engine.reset()
+            self.maker.reset()
             for name in self._texts:
                 self.intake.offer(name, self.task, None, now_ns)
 
-    def _decide(self, index: int, epoch: int) -> None:
+    def _decide(self, index: int, epoch: int, task: str) -> None:
         now_ns = self._start_ns + index * self.pipeline.period_ns
         began = time.monotonic_ns()
-        base, commanded = self._player(now_ns)
-        observation = self.intake.take(index, now_ns, self._decode)
-        if isinstance(observation, Refusal):
-            self.refused += 1
-            self.refusals[observation.input][observation.reason] += 1
-            self.last_refusal[observation.input] = observation.detail
-            self.trips["age"] += observation.reason in ("stale", "frozen")
-            return self._conclude(epoch, "waiting", f"input '{observation.input}' is {observation.reason}: {observation.detail}")
-        self.last_refusal.clear()
-        observation = self._continuation.add(observation, base, commanded, self.session.id, epoch)
-        decision = self.engine.decide(with_noise(observation, self.pipeline, self.session.id, epoch))
-        self.last = decision
-        for run in decision.runs:
-            self.runs[run.stage] += 1
-            self.background_runs[run.stage] += run.background
-            if run.duration_ns is not None:
-                self.stage_latency[run.stage].add(run.duration_ns)
-        for commit in decision.commits:
-            if commit.duration_ns is not None and not any(r.stage == commit.stage and r.duration_ns for r in decision.runs):
-                self.stage_latency[commit.stage].add(commit.duration_ns)
-        if decision.chunk is None:
-            self.refused += 1
-            self.trips["age"] += 1
-            return self._conclude(epoch, "waiting", decision.refused)
-        if not np.isfinite(decision.chunk).all():
-            self.refused += 1
-            self.trips["nonfinite"] += 1
-            return self._conclude(epoch, "waiting", f"decision {index}: the chunk holds values that are not finite; it was not published")
-        took = time.monotonic_ns() - began
-        self.latency.add(took)
-        if took > self.pipeline.contract.deadline_ns:
-            self.deadline_misses += 1
-            if "deadline" in self.pipeline.contract.rollback.guards:
-                self.refused += 1
-                self.trips["deadline"] += 1
-                return self._conclude(epoch, "waiting", f"the decision took {took / 1e6:.0f} ms of a deadline of "
-                                                        f"{self.pipeline.contract.deadline_ms:g} ms: its chunk was dropped")
-        seq = None if self._stopping else self.session.stamp(epoch)
-        if seq is None:  # the epoch has risen while we were thinking: the player would have to refuse it
-            self.refused += 1
-            return None
-        self.chunks += 1
-        output = self.pipeline.contract.outputs[0]  # verify has made sure that all outputs share step and offset
-        positions = self._targets.of(decision.chunk, observation, base, epoch)
-        chunk = Chunk(self.pipeline.spec.joints, positions, now_ns + output.offset_ns, output.step_ns,
-                      session=self.session.id, epoch=epoch, seq=seq, offset_ns=output.offset_ns, base=base,
-                      frozen_prefix=self._continuation.frozen_prefix)
-        self._last_chunk.chunk = chunk
-        self._publish(Made(chunk, decision, observation))
-        return self._conclude(epoch, "running", "")
+        session = self.session
+        asked = Asked(index, now_ns, session.id, epoch, task, session.id, *self._player(now_ns), began)
+        before = self.maker.rollback.state
+        made = self.maker.make(asked, self._decode, lambda: None if self._stopping else session.stamp(epoch))
+        self._account(made)
+        for tripped in made.trips:
+            self._say_trip(asked, tripped)
+        state = self.maker.rollback.state
+        if state is not before and state in (State.HOLD, State.FAULT):
+            self._tell(Event(state.value, epoch, made.detail, made.trips[-1].trip.guard))
+        if isinstance(made, Made):
+            self.chunks += 1
+            self._publish(made)
+            return self._conclude(epoch, "running", "")
+        self.refused += 1
+        if made.refusal is not None:
+            self.refusals[made.refusal.input][made.refusal.reason] += 1
+            self.last_refusal[made.refusal.input] = made.refusal.detail
+        if made.detail:
+            said = {State.HOLD: "hold", State.FAULT: "fault"}.get(state, "waiting")
+            self._conclude(epoch, said, made.detail + (f"; {UNTIL_RESET}" if state is State.FAULT else ""))
+        return None
+
+    def _account(self, made: Made | NotMade) -> None:
+        """Enter what ran into the counters."""
+        decisions = [t.decision for t in made.trips if t.decision is not None]
+        decisions += [made.decision] if isinstance(made, Made) else []
+        if decisions:
+            self.last, deadline_ns = decisions[-1], self.pipeline.contract.deadline_ns
+            self.last_refusal.clear()
+            self.latency.add(made.took_ns)
+            self.deadline_misses += made.took_ns > deadline_ns
+        for decision in decisions:
+            for run in decision.runs:
+                self.runs[run.stage] += 1
+                self.background_runs[run.stage] += run.background
+                if run.duration_ns is not None:
+                    self.stage_latency[run.stage].add(run.duration_ns)
+            for commit in decision.commits:
+                if commit.duration_ns is not None and not any(r.stage == commit.stage and r.duration_ns for r in decision.runs):
+                    self.stage_latency[commit.stage].add(commit.duration_ns)
+
+    def _say_trip(self, asked: Asked, tripped: Tripped) -> None:
+        if tripped.stage is not None:
+            self.stage_errors[tripped.stage] += 1
+        detail = f"decision {asked.index}, attempt {tripped.attempt}: {tripped.trip.detail}"
+        self._tell(Event("trip", asked.epoch, detail, tripped.trip.guard))
+
+    def _restore(self, capsule: Capsule | Stored) -> None:
+        try:
+            self.maker.restore(capsule, self.task)
+        except FlashRTError as error:
+            self._tell(Event("restore", self.session.epoch, f"refused: {error}", capsule_id=capsule.record.id))
+        else:
+            self._tell(Event("restore", self.session.epoch, f"back at decision {capsule.record.boundary.decision}", capsule_id=capsule.record.id))
 
     def _conclude(self, epoch: int, state: str, reason: str) -> None:
         """What the worker has to say of a decision, unless the epoch has risen since: then it is no longer asked."""

@@ -6,6 +6,7 @@ cleanup = free everything. What a decision is lives in decider.py and the engine
 
 from __future__ import annotations
 
+import time
 from collections import deque
 
 import numpy as np
@@ -13,6 +14,9 @@ from rclpy.qos import qos_profile_sensor_data
 from std_srvs.srv import Trigger
 
 from flashrt_ros import policies
+from flashrt_ros.capsule.black_box import BlackBox
+from flashrt_ros.capsule.maker import ChunkMaker, Made
+from flashrt_ros.capsule.record import Digests
 from flashrt_ros.chunk.chunk import Cursor
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.load import load
@@ -21,12 +25,13 @@ from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineStatus
+from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineEvent, PipelineStatus
+from flashrt_ros.player.limits import Limits
 from flashrt_ros.ros.convert import to_ns
-from flashrt_ros.ros.decider import Decider, Made
+from flashrt_ros.ros.decider import WAY_NS, Decider, Event
 from flashrt_ros.ros.inputs import Inputs
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
-from flashrt_ros.ros.qos import LATCHED, RELIABLE
+from flashrt_ros.ros.qos import EVENTS, LATCHED, RELIABLE
 from flashrt_ros.ros.session import Session
 from flashrt_ros.ros.status import action_chunk, pipeline_status
 from flashrt_ros.srv import SetTask
@@ -51,11 +56,13 @@ class PolicyNode(ManagedNode):
         self._engine: Engine | None = None
         self._inputs: Inputs | None = None
         self._decider: Decider | None = None
-        self._digests = ("", "")
+        self._digests = Digests("", "", "")
+        self._black_box: BlackBox | None = None
         self._warnings: tuple[str, ...] = ()
         self._cursors: deque[ExecutionState] = deque(maxlen=CURSORS_KEPT)
         self._timer = None
         self._status = self.create_publisher(PipelineStatus, "~/status", LATCHED)
+        self._events = self.create_publisher(PipelineEvent, "~/events", EVENTS)
         self._epoch = self.create_publisher(PipelineEpoch, "pipeline_epoch", LATCHED)
         self._chunks = self.create_publisher(ActionChunk, "action_chunk", RELIABLE)
         self.create_subscription(ExecutionState, "execution_state", lambda state: self._cursors.append(state), qos_profile_sensor_data)
@@ -68,12 +75,15 @@ class PolicyNode(ManagedNode):
         spec = policies.spec(contract.policy)
         pipeline = verify(contract, spec)
         policy = policies.load(contract.policy, self._device)
-        self._engine = Engine(pipeline, policy, self._device, self._threads, background="thread")
+        forks = 1 if contract.fork is None else contract.fork.candidates
+        self._engine = Engine(pipeline, policy, self._device, self._threads, background="thread", forks=forks)
         stage_ms = self._engine.warm_up()
         verify(contract, spec, stage_ms)  # again, now that the stages' times on this machine are known
         self._intake = Intake(pipeline)
         self._inputs = Inputs(self, pipeline, self._intake, policy.encode_text, self._on_task)
-        self._digests = (digest(contract, spec, policy.weights_digest()), self._engine.engine_digest())
+        weights = policy.weights_digest()
+        self._digests = Digests(digest(contract, spec, weights), weights, self._engine.engine_digest())
+        self._black_box = BlackBox(contract.rollback.black_box, self._engine)
         self._warnings = pipeline.warnings
         self._text = next((i.default or "" for i in contract.inputs if pipeline.buffers[i.name].timeless), "")
         for warning in pipeline.warnings:
@@ -85,8 +95,12 @@ class PolicyNode(ManagedNode):
         self._engine.reset()
         session = Session(self._announce)
         clock = self.get_clock()
-        self._decider = Decider(self._engine.pipeline, self._engine, self._intake, session, lambda: clock.now().nanoseconds,
-                                self._inputs.decode, self._player_at, self._publish_chunk, self._publish_status)
+        contract = self._engine.pipeline.contract
+        limits = Limits.of(self._engine.pipeline.spec.joints, contract.limits)
+        maker = ChunkMaker(self._engine, self._intake, self._digests, contract.deadline_ns + WAY_NS, limits,
+                           time.monotonic_ns, self._black_box)
+        self._decider = Decider(maker, session, lambda: clock.now().nanoseconds, self._inputs.decode, self._player_at,
+                                self._publish_chunk, self._publish_status, self._publish_event)
         session.raise_epoch("activate")
         self._decider.start()
         if self._text:
@@ -106,6 +120,9 @@ class PolicyNode(ManagedNode):
         if self._inputs is not None:
             self._inputs.close()
             self._inputs = None
+        if self._black_box is not None:
+            self._black_box.close()
+            self._black_box = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -133,7 +150,11 @@ class PolicyNode(ManagedNode):
         return Cursor(), None
 
     def _publish_chunk(self, made: Made) -> None:
-        self._chunks.publish(action_chunk(made, self._decider, self._digests[0]))
+        self._chunks.publish(action_chunk(made, self._decider))
+
+    def _publish_event(self, event: Event) -> None:
+        self._events.publish(PipelineEvent(stamp=self.get_clock().now().to_msg(), session=self._decider.session.id, epoch=event.epoch,
+                                           kind=event.kind, cause=event.cause, detail=event.detail, capsule_id=event.capsule_id))
 
     def _publish_status(self) -> None:
         now_ns = self.get_clock().now().nanoseconds

@@ -10,6 +10,9 @@ ALL_CHUNKS = QoSProfile(depth=16, history=HistoryPolicy.KEEP_LAST, reliability=R
                         durability=DurabilityPolicy.VOLATILE)
 LATCHED = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
                      durability=DurabilityPolicy.TRANSIENT_LOCAL)
+# What happened lately, for who comes later.
+EVENTS = QoSProfile(depth=64, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
+                    durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 # A best-effort subscription matches either reliability of the publisher (REP-2003).
 BY_NAME = {"sensor_data": qos_profile_sensor_data, "reliable": RELIABLE, "latched": LATCHED}

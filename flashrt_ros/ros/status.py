@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from flashrt_ros.capsule.maker import Made
+from flashrt_ros.capsule.record import Digests
 from flashrt_ros.engine.decision import Decision
 from flashrt_ros.msg import ActionChunk, InputStatus, PipelineStatus, StageStatus
 from flashrt_ros.ros.convert import chunk_message, to_duration, to_time
-from flashrt_ros.ros.decider import Decider, Made
+from flashrt_ros.ros.decider import Decider
 from flashrt_ros.ros.inputs import Inputs
 
 TIMELESS = to_duration(-1_000_000_000)
 STATES = {"running": PipelineStatus.RUNNING, "waiting": PipelineStatus.WAITING, "idle": PipelineStatus.IDLE,
-          "fault": PipelineStatus.FAULT}
+          "hold": PipelineStatus.HOLD, "fault": PipelineStatus.FAULT}
 
 
-def action_chunk(made: Made, decider: Decider, contract_digest: str) -> ActionChunk:
+def action_chunk(made: Made, decider: Decider) -> ActionChunk:
     """The message for a chunk that was made."""
     pipeline, decision = decider.pipeline, made.decision
     message = chunk_message(made.chunk)
     message.decision = decision.index
-    message.contract_digest = contract_digest
-    crcs = {status.name: status.crc for status in decider.intake.status(decision.now_ns)}
+    message.contract_digest = made.record.digests.contract
+    message.capsule_id, message.parent_capsule_id = made.record.id, made.record.parent
     for declared in pipeline.contract.inputs:
-        stamp_ns = made.observation.inputs[declared.name].stamp_ns
+        given = made.observation.inputs[declared.name]
         message.input_names.append(declared.name)
-        message.input_stamps.append(to_time(stamp_ns or 0))
-        message.input_crc32.append(crcs[declared.name] or 0)
+        message.input_stamps.append(to_time(given.stamp_ns or 0))
+        message.input_crc32.append(given.crc or 0)
     for stage in decision.stages:
         message.stage_names.append(stage.name)
         message.stage_versions.append(stage.version)
@@ -32,10 +34,10 @@ def action_chunk(made: Made, decider: Decider, contract_digest: str) -> ActionCh
     return message
 
 
-def pipeline_status(decider: Decider | None, inputs: Inputs | None, now_ns: int, reason: str, digests: tuple[str, str],
+def pipeline_status(decider: Decider | None, inputs: Inputs | None, now_ns: int, reason: str, digests: Digests,
                     warnings: tuple[str, ...]) -> PipelineStatus:
-    """reason: of the last failed transition, or empty. digests: of contract and engine."""
-    message = PipelineStatus(state=PipelineStatus.INACTIVE, reason=reason, contract_digest=digests[0], engine_digest=digests[1],
+    """reason: of the last failed transition, or empty. """
+    message = PipelineStatus(state=PipelineStatus.INACTIVE, reason=reason, contract_digest=digests.contract, engine_digest=digests.engine,
                              warnings=list(warnings))
     message.header.stamp = to_time(now_ns)
     if decider is None:
@@ -45,12 +47,20 @@ def pipeline_status(decider: Decider | None, inputs: Inputs | None, now_ns: int,
     message.epoch, message.seq = decider.session.epoch, decider.session.seq
     message.decisions, message.chunks, message.skipped = decider.decisions, decider.chunks, decider.skipped
     message.refused, message.deadline_misses = decider.refused, decider.deadline_misses
-    guards = dict.fromkeys(decider.pipeline.contract.rollback.guards, 0) | decider.trips
+    guards = _guards(decider)
     message.guard_names, message.guard_trips = list(guards), list(guards.values())
+    capsules = decider.maker.ring.capsules
+    message.capsule_depth, message.capsule_id = len(capsules), capsules[-1].record.id if capsules else ""
     message.decision_p50_ms, message.decision_p99_ms = decider.latency.percentiles()
     message.stages = _stages(decider)
     message.inputs = _inputs(decider, inputs, now_ns)
     return message
+
+
+def _guards(decider: Decider) -> dict[str, int]:
+    """Trips of each guard of the contract, and of those that judge unasked once they have tripped."""
+    listed = decider.pipeline.contract.rollback.guards
+    return {guard: n for guard, n in decider.maker.rollback.trips.items() if n or guard in listed}
 
 
 def _stages(decider: Decider) -> list[StageStatus]:

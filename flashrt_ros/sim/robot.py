@@ -65,6 +65,11 @@ class Robot:
         at_ns, cursor = next(c for c in reversed(self._cursors) if c[0] <= now_ns)
         return replace(cursor, lag_ns=now_ns - at_ns)
 
+    @property
+    def next_seq(self) -> int:
+        """Of the next chunk that is offered."""
+        return self._seq + 1
+
     def offer(self, positions: np.ndarray, decided_ns: int, base: Cursor, step_ns: int = 20 * MS, offset_ns: int = 0,
               frozen_prefix: int = 0) -> Chunk:
         """Hand a chunk [H, 7] to the player; returns it as the player saw it. decided_ns, base: `elapsed_ns` and `cursor` at
