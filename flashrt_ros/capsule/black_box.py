@@ -7,6 +7,8 @@ written is counted.
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,9 +22,13 @@ from flashrt_ros.capsule.record import Record
 from flashrt_ros.capsule.stored import seal
 from flashrt_ros.engine.engine import Engine
 
+OWN = f"{'[0-9]' * 8}T*_*_*_*_*_*{SUFFIX}"  # what may be removed: nothing that a person has put there under a name of its own
+ABANDONED_S = 3600.0  # a part of a file that is older was left by a process that was killed: no write takes so long
+
 
 class BlackBox:
-    """folder: where the files go, made when the first is written. limit, max_bytes: of this folder's capsule files; the oldest go.
+    """folder: where the files go, made when the first is written. limit, max_bytes: of all that black boxes have written there; the oldest
+    go, but never the one just written.
 
     written, lost: evidence so far. problem: why the last was lost; empty: none was, or the folder works again. last: the newest file.
     """
@@ -72,10 +78,30 @@ class BlackBox:
         save(path, stored, evidence)
         self.written += 1
         self.last, self.problem = path, ""
-        self._make_room()
+        self._make_room(path)
 
-    def _make_room(self) -> None:
-        """By name, which begins with the date: the oldest first, and never the newest."""
-        files = [(path, path.stat().st_size) for path in sorted(self._folder.glob(f"*{SUFFIX}"))]
-        while len(files) > 1 and (len(files) > self._limit or sum(size for _, size in files) > self._max_bytes):
-            files.pop(0)[0].unlink(missing_ok=True)
+    def _make_room(self, newest: Path) -> None:
+        """By name, which begins with the date. The newest stays whatever its date: a clock may have been set back."""
+        sizes = {path: _size(path) for path in sorted(self._folder.glob(OWN)) if path != newest}
+        number, total = len(sizes) + 1, sum(sizes.values()) + _size(newest)
+        for path, size in sizes.items():
+            if number <= self._limit and total <= self._max_bytes:
+                break
+            path.unlink(missing_ok=True)
+            number, total = number - 1, total - size
+        for part in self._folder.glob(f".{OWN}.*.part"):
+            if _age_s(part) > ABANDONED_S:
+                part.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    """0 for a file that another black box has just removed."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
+
+
+def _age_s(path: Path) -> float:
+    with suppress(FileNotFoundError):
+        return time.time() - path.stat().st_mtime
+    return 0.0

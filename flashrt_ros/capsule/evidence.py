@@ -58,7 +58,8 @@ class Evidence:
 
     def arrays(self) -> dict[str, torch.Tensor]:
         """By their names in a file."""
-        found = {OBSERVATION + name: torch.from_numpy(np.ascontiguousarray(given.value)) for name, given in self.observation.inputs.items()}
+        # Copies, for no two tensors of a file may share memory, and decoded messages may be read-only.
+        found = {OBSERVATION + name: torch.tensor(given.value) for name, given in self.observation.inputs.items()}
         found |= {OUTPUT + name: tensor for name, tensor in self.outputs.items()}
         if self.candidates is not None:
             found[CANDIDATES] = torch.from_numpy(self.candidates)

@@ -110,6 +110,7 @@ class ChunkMaker:
         self._guards = Guards(pipeline)
         self._select = Select(pipeline, self.last)
         self._clock, self.corrupt = clock, corrupt
+        self._good: Capsule | Stored | None = None  # the newest belief that led to a chunk that was handed out, or was restored
         self._present: Capsule | None = None  # the boundary at which the engine is, where a capsule of it exists
         self._parent = ""
         self._doubtful = False  # what is believed now led to a chunk that was wrong
@@ -129,8 +130,8 @@ class ChunkMaker:
         """Believe nothing any more. Capsules stay, counts too."""
         self.engine.reset()
         self.rollback = self.rollback.reset()
-        self.last.chunk = self._present = None
-        self._doubtful = False
+        self.last.chunk = self._good = self._present = None
+        self._parent, self._doubtful = "", False
 
     def check(self, capsule: Capsule | Stored, task: str) -> None:
         """Whether restore() would take it. Raises CapsuleRefused."""
@@ -145,17 +146,15 @@ class ChunkMaker:
         """Give the live pipeline an earlier belief; what has come from outside since stands. Raises CapsuleRefused, and then nothing
         has changed."""
         self.check(capsule, task)
-        if isinstance(capsule, Capsule):
-            self.ring.rewind(capsule)
-        else:
-            restore(capsule, self.engine, self.digests, live=True, task=task)
-        self._present, self._parent, self._doubtful = None, capsule.record.id, False
+        self._rewind(capsule, task)
+        self._good, self._present, self._doubtful = capsule, None, False
 
     def load(self, capsule: Capsule) -> None:
         """Go to a boundary exactly, as a replay does: inputs, time and the last chunk too. Raises CapsuleRefused."""
         self.ring.load(capsule)
         self.last.chunk = capsule.record.chunk
-        self._present, self._parent, self._doubtful = capsule, capsule.record.id, False
+        self._good = self._present = capsule
+        self._parent, self._doubtful = capsule.record.id, False
 
     def _attempt(self, asked: Asked, decode: Decode, stamp: Callable[[], int | None], trips: list[Tripped]) -> Made | NotMade | None:
         """None: a guard has tripped, and the state machine has been told."""
@@ -197,7 +196,7 @@ class ChunkMaker:
                       frozen_prefix=self._continuation.frozen_prefix)
         self.last.chunk = chunk
         place = Place(asked.session, asked.epoch, seq, attempt, asked.seed, self.engine.forks, fork)
-        self._present = self.ring.take(lambda boundary: self._record(asked, place, boundary, observation))
+        self._good = self._present = self.ring.take(lambda boundary: self._record(asked, place, boundary, observation))
         self._parent = self._present.record.id
         return Made(chunk, decision, observation, self._present.record, tuple(trips), self._took(asked))
 
@@ -233,14 +232,19 @@ class ChunkMaker:
         self.black_box.keep(self._present.record, self.ring.memory(self._present), evidence)
 
     def _go_back(self, asked: Asked) -> None:
-        """To the last good belief of this epoch, or where there is none, to none."""
-        good = [c for c in self.ring.capsules if (c.record.place.session, c.record.place.epoch) == (asked.session, asked.epoch)]
-        if good:
-            self.ring.rewind(good[-1])
-            self._parent = good[-1].record.id
+        """To the last good belief, or where there is none of this task, to none."""
+        if self._good is not None and self._good.record.outside.task == asked.task:
+            self._rewind(self._good, asked.task)
         else:
             self.engine.reset()
         self._present = None
+
+    def _rewind(self, capsule: Capsule | Stored, task: str) -> None:
+        if isinstance(capsule, Capsule):
+            self.ring.rewind(capsule)
+        else:
+            restore(capsule, self.engine, self.digests, live=True, task=task)
+        self._parent = capsule.record.id
 
     def _keep_present(self, asked: Asked, attempt: int) -> None:
         """For the black box, which needs the boundary before the decision that it is to make again."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Mapping, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class Digests:
     engine: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """parent: id of the capsule before it; empty: none. chunk: the last chunk that was handed out, which the next decision
     continues; None: none. stage_ms: what stages take in the foreground, which decides what runs there when over age."""
@@ -61,13 +62,9 @@ class Record:
     outside: Outside = field(default_factory=Outside)
     chunk: Chunk | None = None
     stage_ms: Mapping[str, float] | None = None
-    id: str = ""
 
-    def __post_init__(self) -> None:
-        if not self.id:
-            object.__setattr__(self, "id", self._id())
-
-    def _id(self) -> str:
+    @cached_property
+    def id(self) -> str:
         """SHA-256 (hex) over what tells this boundary from any other; known before any tensor has been read."""
         boundary = self.boundary
         told = (self.digests.contract, self.parent, tuple(self.place), boundary.decision, boundary.now_ns, boundary.versions,
@@ -103,7 +100,6 @@ class Record:
                             {name: (stamp, crc) for name, (stamp, crc) in outside["inputs"].items()}),
             chunk=None if plain["chunk"] is None else chunk_from(plain["chunk"], chunk),
             stage_ms=plain["stage_ms"],
-            id=plain["id"],
         )
 
 

@@ -19,7 +19,7 @@ from flashrt_ros.engine.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """tensors: by the slab's names, on the CPU. contents: SHA-256 (hex) of each tensor's bytes."""
+    """tensors: by the slab's names, on the CPU. contents: content_digest of each."""
 
     record: Record
     tensors: Mapping[str, torch.Tensor]
@@ -67,8 +67,10 @@ def restore(stored: Stored, engine: Engine, here: Digests, *, live: bool, task: 
 
 
 def content_digest(tensor: torch.Tensor) -> str:
-    """SHA-256 (hex) of the tensor's bytes, row-major."""
-    return hashlib.sha256(tensor.contiguous().view(-1).view(torch.uint8).numpy()).hexdigest()
+    """SHA-256 (hex) of `<dtype> <shape>` and the tensor's bytes, row-major: the same bytes of another type are another content."""
+    said = hashlib.sha256(f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}".encode())
+    said.update(tensor.contiguous().view(-1).view(torch.uint8).numpy())
+    return said.hexdigest()
 
 
 def root_of(plain: Mapping[str, Any]) -> str:

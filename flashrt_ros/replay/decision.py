@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from flashrt_ros import policies
@@ -19,6 +18,7 @@ from flashrt_ros.capsule.record import Digests
 from flashrt_ros.capsule.stored import Stored, restore
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.load import load, loads
+from flashrt_ros.contract.pipeline import Stage
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.decision import Decision, EngineError
 from flashrt_ros.engine.engine import Engine
@@ -50,15 +50,22 @@ def replay(path: Path, device: str = "", contract: Path | None = None) -> Verdic
     engine = Engine(pipeline, policy, where, setup.threads, background="synchronous", stage_ms=stored.record.stage_ms, forks=setup.forks)
     try:
         weights = policy.weights_digest()
-        here = Digests(digest(loaded, pipeline.spec, weights), weights, engine.engine_digest())
-        restore(stored, engine, here, live=False, other_engine=True)
-        try:
-            decision = engine.decide(evidence.observation, withheld=evidence.withheld, fresh=evidence.fresh)
-        except EngineError as error:
-            return _verdict(stored, evidence, here, None, str(error), engine)
-        return _verdict(stored, evidence, here, decision, decision.refused or "", engine)
+        return repeat(stored, evidence, engine, Digests(digest(loaded, pipeline.spec, weights), weights, engine.engine_digest()))
     finally:
         engine.close()
+
+
+def repeat(stored: Stored, evidence: Evidence, engine: Engine, here: Digests) -> Verdict:
+    """Make the decision again on a synchronous engine of the same pipeline. Raises CapsuleRefused for a capsule of another, and EngineError
+    for an observation that does not fit."""
+    restore(stored, engine, here, live=False, other_engine=True)
+    try:
+        decision = engine.decide(evidence.observation, withheld=evidence.withheld, fresh=evidence.fresh)
+    except EngineError as error:
+        if error.stage is None:
+            raise
+        return _verdict(stored, evidence, here, None, str(error), engine)
+    return _verdict(stored, evidence, here, decision, decision.refused or "", engine)
 
 
 def _verdict(stored: Stored, evidence: Evidence, here: Digests, decision: Decision | None, without: str, engine: Engine) -> Verdict:
@@ -80,7 +87,7 @@ def _difference(evidence: Evidence, decision: Decision | None, without: str, eng
     if without != evidence.without:
         return f"recorded was {evidence.without or 'a chunk'!r}, now it is {without or 'a chunk'!r}"
     for stage in engine.pipeline.stages if decision is not None else ():
-        for name in stage.writes:
+        for name in _comparable(stage, decision, engine):
             ours, theirs = engine.buffers.tensors[name].cpu(), evidence.outputs[name]
             if not _same(ours, theirs):
                 return f"stage '{stage.name}' is the first: its output '{name}' by up to {_apart(ours, theirs):.3g}" + _chunk(evidence, decision)
@@ -90,11 +97,17 @@ def _difference(evidence: Evidence, decision: Decision | None, without: str, eng
     return None
 
 
+def _comparable(stage: Stage, decision: Decision, engine: Engine) -> list[str]:
+    """What of the stage's output is told by the capsule or was written since: the rest is left over from a decision that is not made again, and
+    nobody reads it."""
+    wrote = {r.stage for r in decision.runs if not r.background} | {c.stage for c in decision.commits}
+    return [name for name in stage.writes if stage.name in wrote or name in engine.slab.buffers]
+
+
 def _chunk(evidence: Evidence, decision: Decision) -> str:
-    if evidence.candidates is None or decision.candidates is None or evidence.candidates.shape != decision.candidates.shape:
+    if evidence.candidates is None or decision.candidates is None:
         return ""
-    with np.errstate(invalid="ignore"):
-        return f"; the chunk by up to {np.nanmax(np.abs(evidence.candidates - decision.candidates), initial=0.0):.3g}"
+    return f"; the chunk by up to {_apart(torch.from_numpy(decision.candidates), torch.from_numpy(evidence.candidates)):.3g}"
 
 
 def _same(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -104,6 +117,8 @@ def _same(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
 
 
 def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    """The largest absolute difference; infinite where only one of two is a number."""
     if ours.shape != theirs.shape:
         return float("inf")
-    return float((ours.double() - theirs.double()).abs().nan_to_num(torch.inf).max())
+    equal = (ours == theirs) | (ours.isnan() & theirs.isnan())
+    return float((ours.double() - theirs.double()).abs().masked_fill(equal, 0.0).nan_to_num(torch.inf, torch.inf).max())

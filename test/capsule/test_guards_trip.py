@@ -12,7 +12,7 @@ from flashrt_ros import policies
 from flashrt_ros.capsule.guards import POSITION_SLACK, VELOCITY_SLACK, Guards, Trip
 from flashrt_ros.capsule.rollback import AGE, CONTENT, DEADLINE, JUMP, NONFINITE, POSITION, STAGE_ERROR, TIME, VELOCITY
 from flashrt_ros.contract.load import load, loads
-from flashrt_ros.contract.schema import Channel, Output
+from flashrt_ros.contract.schema import Channel, Gripper, Output
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.observation import InputValue, Observation
@@ -224,19 +224,28 @@ def test_a_gripper_is_known_by_its_block_or_by_its_own_controller():
     """An arm of one joint, which has a controller of its own as well, is none; nor is a gripper that shares the arm's controller
     and moves at a pace."""
     whole = pipeline()
-    arm = Output("all", Channel("c", "trajectory_msgs/msg/JointTrajectory"), JOINTS)
-    shared = replace(whole, contract=replace(whole.contract, outputs=(arm,)))
+    everything = Output("all", Channel("c", "trajectory_msgs/msg/JointTrajectory"), JOINTS)
     chunk = still()
     chunk[10:, GRIPPER] = UPPER[GRIPPER]
     assert judge(chunk) is None
+    shared = replace(whole, contract=replace(whole.contract, outputs=(everything,)))
     assert judge(chunk, guards=Guards(shared)).guard == VELOCITY
-    alone = replace(whole, spec=replace(whole.spec, joints=("elbow",)),
-                    contract=replace(whole.contract, outputs=(replace(arm, select=("elbow",)),)))
-    elbow = np.full((HORIZON, 1), MIDDLE[2])
+    elbow = still()[:, 2:3]
     elbow[10:] += 1.0
-    assert Guards(alone).judge(elbow, seen(), None).guard == VELOCITY
-    block = {"outputs[1].gripper": "{close_at: 0.3, open_at: 0.7, closed: 0.0, open: 0.08}"}
-    assert judge(chunk, guards=Guards(pipeline(block))) is None
+    for block, trips in ((None, True), (Gripper(close_at=0.0, open_at=1.0, closed=0.0, open=1.0), False)):
+        one = replace(everything, select=("elbow",), gripper=block)
+        alone = replace(whole, spec=replace(whole.spec, joints=("elbow",)), contract=replace(whole.contract, outputs=(one,)))
+        assert (Guards(alone).judge(elbow, seen(), None) is not None) == trips
+
+
+def test_what_sane_policies_were_measured_to_say_passes():
+    """A gripper that is told to press, and a wrist where a chunk leaves the plan that it continues: the farthest of 31 000
+    decisions."""
+    chunk = still()
+    chunk[:, GRIPPER] = LOWER[GRIPPER] - 0.04 * (UPPER - LOWER)[GRIPPER]
+    chunk[:, :GRIPPER] += 0.016
+    chunk[5:, 5] += 2.31 * SPEED[5] * STEP_S
+    assert judge(chunk) is None
 
 
 def broken(guard):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -116,3 +118,47 @@ def test_a_failing_stage_leaves_state_and_engine_whole():
         engine.decide(observation(pipeline, 2))
     engine.policy.broken = None
     assert same_bits(engine.decide(observation(pipeline, 3)).chunk, sound.decide(observation(pipeline, 3)).chunk)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_a_boundary_comes_back_bit_for_bit(data):
+    """Saved and loaded in order with two streams that may both be at work, and through page-locked host memory as well."""
+    pipeline = data.draw(pipelines(ages=False))
+    steps = [replace(s, fresh=s.fresh | {"noise"}) for s in data.draw(schedules(pipeline, resets=False))]
+    heard = list(observations(pipeline, steps, lambda name, ident, _: content(name, ident)))
+    cut = data.draw(st.integers(0, len(heard) - 1))
+    engine = Engine(pipeline, DagPolicy(pipeline.spec), "cuda", background="thread")
+    memory, host, original = engine.memory(), engine.memory(host=True), []
+    for i, (step, seen) in enumerate(heard):
+        if not step.hold:
+            engine.drain()
+        original.append(engine.decide(seen))
+        if i == cut:
+            boundary = engine.save(memory)
+            wait = engine.fetch(((host, memory),))
+    wait()
+    for source in (memory, host):
+        engine.drain()
+        engine.slab.memory.fill_(37)
+        engine.load(source, boundary)
+        for (_, seen), then in zip(heard[cut + 1:], original[cut + 1:]):
+            engine.drain()
+            again = engine.decide(seen, withheld=then.late)
+            assert same_bits(again.chunk, then.chunk) and again.late == then.late
+            assert [(s.name, s.version, s.stamp_ns) for s in again.stages] == [(s.name, s.version, s.stamp_ns) for s in then.stages]
+
+
+def test_a_rewound_engine_on_the_device_depends_on_belief_and_observation_only():
+    """A retry on a GPU: what is in flight is discarded, everything is computed anew."""
+    pipeline = vla(every=2, commit_after=1)
+    engine, clean = (Engine(pipeline, DagPolicy(pipeline.spec), "cuda", background=mode) for mode in ("thread", "synchronous"))
+    memory = engine.memory()
+    for k in range(3):
+        engine.decide(observation(pipeline, k)), clean.decide(observation(pipeline, k))
+    boundary = engine.save(memory)
+    for k in range(3, 7):
+        engine.decide(observation(pipeline, k))
+    engine.rewind(memory, boundary)
+    seen = observation(pipeline, 7)
+    assert same_bits(engine.decide(seen, fresh=True).chunk, clean.decide(seen, fresh=True).chunk)
