@@ -34,6 +34,8 @@ class Continuation:
     def __init__(self, pipeline: Pipeline, last: LastChunk, limits: MotionLimits) -> None:
         self._limits, self._last = limits, last
         self._names = pipeline.spec.plan
+        position = pipeline.contract.limits.position
+        self._lower, self._upper = np.array([position.get(joint, (-np.inf, np.inf)) for joint in pipeline.spec.joints]).T
         self._shape = pipeline.buffers[pipeline.spec.chunk].shape
         self.frozen_prefix = 0
 
@@ -63,6 +65,7 @@ class Continuation:
             now = sample(last, last.start_ns + played_ns)
             fade = Blend.within(self._limits, commanded.position - now.position, commanded.velocity - now.velocity)
             rows = rows + fade.at(np.maximum(since_ns, 0) * 1e-9)[0]
+        rows = np.clip(rows, self._lower, self._upper)  # as the player will: a fade may swing beyond
         overlap = int((~said.past_end).sum())
         firmness = soft_mask(self._shape[0], min(self._last.sure_steps, overlap), overlap)
         return rows.astype(np.float32), firmness.astype(np.float32)

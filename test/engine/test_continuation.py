@@ -23,10 +23,16 @@ SURE_NS = 130 * MS  # 7 steps
 NOW_NS = 5_000 * MS
 
 
+def pipeline_within(limits):
+    """limits: joint -> its position limits in place of the contract's, as YAML."""
+    positions = {f"limits.position.{joint}": text for joint, text in limits.items()}
+    contract = load(find("config/tabletop_vla.contract.yaml"), overrides={"policy.continues": "future_state", **positions})
+    return verify(contract, policies.spec(contract.policy))
+
+
 @pytest.fixture(scope="module")
 def pipeline():
-    contract = load(find("config/tabletop_vla.contract.yaml"), overrides={"policy.continues": "future_state"})
-    return verify(contract, policies.spec(contract.policy))
+    return pipeline_within({joint: "[-20, 20]" for joint in JOINTS})
 
 
 def ramp(start_ns, seq=1, epoch=1):
@@ -130,3 +136,13 @@ def test_the_frozen_prefix_is_what_was_firm(pipeline):
     assert continuation.frozen_prefix == 7
     continuation.add(observation(4), Cursor(1, 1, 8, 1, 1, 5.0), None, 7, 1)
     assert continuation.frozen_prefix == 0
+
+
+@given(st.lists(st.floats(-0.3, 0.3), min_size=7, max_size=7), st.lists(st.floats(-2, 2), min_size=7, max_size=7))
+def test_the_plan_keeps_the_limits_that_the_player_keeps(away, rate):
+    """A fade into a chunk may swing beyond a limit. The player does not, and a policy that copied such a plan would be stopped for it."""
+    upper = at(0.4) + 0.05
+    narrow = pipeline_within({joint: f"[-1, {limit}]" for joint, limit in zip(JOINTS, upper)})
+    commanded = Commanded(np.minimum(at(0.1) + away, upper), at(1) + rate)
+    rows, firmness = plan(narrow, ramp(NOW_NS - 100 * MS), Cursor(1, 1, 7, 1, 1, 5.0), commanded=commanded)
+    assert (rows[firmness > 0] <= upper + 1e-6).all() and (rows >= -1 - 1e-6).all()
