@@ -165,3 +165,21 @@ def test_the_shipped_contract_runs_and_repeats_to_the_bit(policy, scenes):
     first = run(1)
     assert run(1) == first and len(set(first)) == 5
     assert not set(run(2)) & set(first)
+
+
+@pytest.mark.parametrize("continues", ["", "future_state", "guided"])
+def test_candidates_are_what_their_noises_alone_would_have_given(continues):
+    """In one batch over shared keys and values; rounding apart, none of them knows of the others. And the batch repeats to the bit."""
+    policy = policies.load(PolicyChoice("tabletop_vla", continues=continues))
+    draw = np.random.default_rng(3)
+    specs = policy.spec.by_name
+    reads = {name: torch.from_numpy(draw.normal(0, 0.3, specs[name].shape).astype(np.float32)) for name in policy.spec.stages[2].reads}
+    noises = torch.from_numpy(np.stack([noise(i) for i in range(4)]))
+    chunks, again, alone = torch.zeros(4, HORIZON, 7), torch.zeros(4, HORIZON, 7), torch.zeros(HORIZON, 7)
+    with torch.inference_mode():
+        policy.run("action", {**reads, "noise": noises}, {"chunk": chunks})
+        policy.run("action", {**reads, "noise": noises}, {"chunk": again})
+        assert torch.equal(chunks, again)
+        for given, chunk in zip(noises, chunks):
+            policy.run("action", {**reads, "noise": given}, {"chunk": alone})
+            torch.testing.assert_close(chunk, alone, rtol=1e-4, atol=1e-5)

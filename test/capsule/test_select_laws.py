@@ -1,0 +1,74 @@
+"""Which of several candidates is taken: by what they say, not by where they stand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from flashrt_ros import policies
+from flashrt_ros.capsule.select import Select, closest_to_previous, medoid
+from flashrt_ros.chunk.chunk import Chunk, Cursor
+from flashrt_ros.contract.load import load
+from flashrt_ros.contract.verify import verify
+from flashrt_ros.engine.last_chunk import LastChunk
+from flashrt_ros.policies.tabletop_arm import JOINTS
+from flashrt_ros.resources import DEFAULT_CONTRACT, find
+
+values = arrays(np.float64, (4, 5, 2), elements=st.floats(-10, 10))
+MS = 1_000_000
+
+
+@given(values, st.permutations(range(4)))
+def test_order_makes_no_difference(candidates, order):
+    """Up to candidates that are equally good: the chosen one costs the same."""
+    shuffled = candidates[list(order)]
+    planned = candidates.mean(axis=0)
+    for choose, cost in ((medoid, _spread), (lambda c: closest_to_previous(c, planned), lambda c, i: ((c[i] - planned) ** 2).mean())):
+        assert cost(candidates, choose(candidates)) == pytest.approx(cost(shuffled, choose(shuffled)), abs=1e-9)
+
+
+@given(values, st.integers(0, 3))
+def test_what_was_planned_is_taken_where_a_candidate_says_it(candidates, i):
+    chosen = closest_to_previous(candidates, candidates[i])
+    np.testing.assert_array_equal(candidates[chosen], candidates[i])
+
+
+@given(arrays(np.float64, (5, 2), elements=st.floats(-1, 1)), st.integers(0, 3), st.floats(50, 1e6))
+def test_one_outlier_is_never_the_most_ordinary(common, i, far):
+    """A single wild sample must not reach the arm because it came first."""
+    candidates = np.stack([common + 0.01 * k for k in range(4)])
+    candidates[i] += far
+    assert medoid(candidates) != i
+
+
+@given(values, st.integers(0, 3), st.sampled_from([np.nan, np.inf, -np.inf]))
+def test_what_is_not_finite_is_taken_only_if_all_are_so(candidates, i, bad):
+    planned = candidates[(i + 1) % 4].copy()
+    candidates[i, 2, 1] = bad
+    assert medoid(candidates) != i and closest_to_previous(candidates, planned) != i
+    assert closest_to_previous(candidates, np.full((5, 2), np.nan)) == (1 if i == 0 else 0)
+    assert medoid(np.full((4, 5, 2), bad)) == closest_to_previous(np.full((4, 5, 2), bad), planned) == 0
+
+
+def test_rows_are_compared_with_what_was_planned_for_the_same_moment():
+    """Two decisions lie 100 ms apart, five steps of the chunk: row 0 of the new one belongs to row 5 of the old. And a gripper in metres
+    counts as an arm's joint does, by what its speed allows."""
+    contract = load(find(DEFAULT_CONTRACT), {"decision.fork.candidates": "2", "decision.fork.select": "closest_to_previous"})
+    pipeline = verify(contract, policies.spec(contract.policy))
+    last = LastChunk(pipeline, 0)
+    rows = np.arange(32.0)[:, None] * np.full(7, 0.01)
+    last.chunk = Chunk(JOINTS, rows, 0, 20 * MS, session=7, epoch=1, seq=1)
+    select, cursor = Select(pipeline, last), Cursor(1, 5, 7, 1, 1, 5.0)
+    assert select.of(np.stack([rows, rows + 0.05]), cursor, 100 * MS, 1) == 1
+    assert select.of(np.stack([rows, rows + 0.05]), cursor, 100 * MS, 2) == 0  # in another epoch nothing is planned: the decision's own
+    arm, gripper = rows + 0.05, rows + 0.05
+    arm[:, 0] += 0.02  # a hundredth of what it may move in a second
+    gripper[:, 6] += 0.004  # a fiftieth
+    assert select.of(np.stack([gripper, arm]), cursor, 100 * MS, 1) == 1
+
+
+def _spread(candidates: np.ndarray, i: int) -> float:
+    return float((((candidates - candidates[i]) ** 2).mean(axis=(1, 2)) ** 0.5).sum())
