@@ -2,7 +2,11 @@
 
 A guard looks for a broken chunk, not for a changed mind: two decisions in a row may want opposite things, and limits hold
 whatever is said, for the player keeps them. So each allows more than its limit, by a slack above what healthy decisions were
-measured to do: MEASURED_ON. What follows a trip is rollback.py's. Knows no ROS; numpy only.
+measured to do. What follows a trip is rollback.py's. Knows no ROS; numpy only.
+
+Measured: 30833 decisions, none of which trips. bench/closed_loop.py, pick, place and belt in 50 scenes each (seeds from 10000):
+tabletop_vla and color_servo with the strategy latest, tabletop_vla also with rtc and policy.continues=future_state; latency 40
+and 200 ms. x86-64 virtual machine, 2 cores, no GPU, 2026-12-01.
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.observation import Observation
 
-# Of the range between its limits, how far beyond them a joint may be told to go. Measured: at most 0.04 (a gripper that is told
-# to press), of the arm's joints none at all.
-POSITION_SLACK = 0.1
-# Times its velocity limit from one step to the next. Measured: at most 2.31, where a chunk leaves the plan that it continues;
-# without a plan 1.77.
+# Of the range between its limits, how far beyond them a joint may be told to go. Measured: at most 0.083, a wrist that turns on
+# towards a cube; 0.030 in 999 of 1000 decisions.
+POSITION_SLACK = 0.15
+# Times its velocity limit from one step to the next. Measured, of the arm: at most 2.63, where a chunk leaves the plan that it
+# continues; 1.44 in 999 of 1000 decisions.
 VELOCITY_SLACK = 4.0
 
 
@@ -111,8 +115,9 @@ def jump(positions: np.ndarray, names: tuple[str, ...], near: np.ndarray, far: n
     """The row of positions [H, N] that is meant for the present lies outside near to far [N], between which the arm is, by more
     than allowed [N]. NaN: it is not known where the arm is, and nothing is said of that joint.
 
-    The arm is between where it was measured and what it was told. What the last chunk says for the same moment tells less: when
-    a policy changes its mind, chunks disagree by as much as the arm moves in between. Measured, that was up to JUMPS
+    The arm is between where it was measured and what it was told; measured, chunks begin at most 0.016 rad or 0.019 m from there.
+    What the last chunk says for the same moments tells less: when a policy changes its mind, the two disagree by as much as the
+    arm moves in between, at latency 40 ms by up to 0.84 rad and at 200 ms by up to 1.33.
     """
     present = positions[row : row + 1]
     if (found := _first(np.maximum(near - present, present - far) > allowed)) is None:
@@ -130,8 +135,8 @@ def _first(wrong: np.ndarray) -> tuple[int, int] | None:
 
 def _paced(pipeline: Pipeline) -> np.ndarray:
     """bool [N]: the joints that are to move at a pace. A gripper's position is a command, and a sane policy tells it from one
-    step to the next to open: one with two positions always, and tabletop_vla where it continues a plan, at up to 23 times the
-    limit. A gripper is what has two positions, or a controller of its own."""
+    step to the next to open: one with two positions always, and tabletop_vla where it leaves a plan, at up to 13 times the limit.
+    A gripper is what has two positions, or a controller of its own beside others."""
     joints, outputs = pipeline.spec.joints, pipeline.contract.outputs
     grippers = {o.select[0] for o in outputs if o.gripper is not None or len(o.select) == 1 < len(joints)}
     return np.array([joint not in grippers for joint in joints])
