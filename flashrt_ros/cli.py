@@ -37,7 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", type=Path, default=Path("out/demo"), help="where table, pictures and logs go")
     demo.set_defaults(run=_demo)
 
-    drill = commands.add_parser("drill", help="kill -9 policy, camera and player while the built-in robot moves")
+    drill = commands.add_parser("drill", help="kill -9 policy, camera and player while the built-in robot moves; or plant faults in "
+                                "its decisions")
+    drill.add_argument("--faults", action="store_true", help="kill nobody, but plant faults in the policy's decisions: the same scenes "
+                       "with and without")
+    drill.add_argument("--episodes", type=int, default=60, metavar="N", help="with --faults: scenes (default: %(default)s)")
     drill.add_argument("--victims", default="policy,camera,player", help="separated by commas, in turn (default: %(default)s)")
     drill.add_argument("--rounds", type=int, default=1, metavar="N", help="how often each is killed (default: %(default)s)")
     drill.add_argument("--seed", type=int, default=10_000, help="scene of the first turn; the others follow")
@@ -120,6 +124,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _drill(options: argparse.Namespace) -> int:
+    if options.faults:
+        from flashrt_ros.ros import fault_drill
+
+        return fault_drill.drill(options.episodes, options.seed, options.contract, options.out, options.json)
     from flashrt_ros.ros.drill import drill
 
     return drill(options.victims.split(","), options.rounds, options.seed, options.contract, options.out, options.json)

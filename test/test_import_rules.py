@@ -14,11 +14,14 @@ MAY_IMPORT = {
     "player": {"player", "chunk"},
     "policies": {"policies", "contract", "chunk"},
     "engine": {"engine", "policies", "contract", "chunk"},
+    "capsule": {"capsule", "engine", "policies", "contract", "chunk"},
+    "decode": {"decode", "contract"},
+    "replay": {"replay", "capsule", "engine", "decode", "player", "policies", "contract", "chunk"},
     "sim": {"sim", "engine", "policies", "contract", "chunk", "player"},
     "train": {"train", "sim", "policies"},
 }
 ROS = {"rclpy", "sensor_msgs", "std_msgs", "std_srvs", "trajectory_msgs", "builtin_interfaces", "rosgraph_msgs", "lifecycle_msgs"}
-NO_TORCH = ("contract", "chunk", "player", "sim")
+NO_TORCH = ("contract", "chunk", "decode", "player", "sim")
 FREE_OF_EVERYTHING = {"errors", "resources", "spawn", "__version__"}
 
 

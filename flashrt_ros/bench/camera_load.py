@@ -29,7 +29,7 @@ import numpy as np
 from flashrt_ros.contract.schema import Image as ImageSpec
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.ros import dds, images
-from flashrt_ros.ros.joints import JointSelector
+from flashrt_ros.decode.joints import JointSelector
 
 CAMERAS = ("scene", "wrist", "side")
 STATES = "joint_states"

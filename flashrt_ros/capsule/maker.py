@@ -113,7 +113,7 @@ class ChunkMaker:
         self._good: Capsule | Stored | None = None  # the newest belief that led to a chunk that was handed out, or was restored
         self._present: Capsule | None = None  # the boundary at which the engine is, where a capsule of it exists
         self._parent = ""
-        self._doubtful = False  # what is believed now led to a chunk that was wrong
+        self._doubtful = False  # what is believed now led to a chunk that was wrong, or is from another time
 
     def make(self, asked: Asked, decode: Decode, stamp: Callable[[], int | None]) -> Made | NotMade:
         """Decide, again after a rollback if need be. stamp() gives the seq of the chunk at last; None: its epoch is over."""
@@ -142,12 +142,12 @@ class ChunkMaker:
         else:
             check(capsule, self.engine, self.digests, live=True, task=task)
 
-    def restore(self, capsule: Capsule | Stored, task: str) -> None:
-        """Give the live pipeline an earlier belief; what has come from outside since stands. Raises CapsuleRefused, and then nothing
-        has changed."""
+    def restore(self, capsule: Capsule | Stored, task: str, same_grid: bool = True) -> None:
+        """Give the live pipeline an earlier belief; what has come from outside since stands. same_grid: whether the capsule's decision
+        counts and tells time as coming ones will; else the next one runs every stage. Raises CapsuleRefused, and then nothing has changed."""
         self.check(capsule, task)
         self._rewind(capsule, task)
-        self._good, self._present, self._doubtful = capsule, None, False
+        self._good, self._present, self._doubtful = capsule, None, not same_grid
 
     def load(self, capsule: Capsule) -> None:
         """Go to a boundary exactly, as a replay does: inputs, time and the last chunk too. Raises CapsuleRefused."""

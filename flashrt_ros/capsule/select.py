@@ -49,10 +49,9 @@ def closest_to_previous(candidates: np.ndarray, planned: np.ndarray) -> int:
     """The candidate of [n, H, N] that is nearest to what was planned, [H, N]; rows of NaN are not compared, and if all are so, it is the
     first. Backward coherence of bidirectional decoding (Liu et al., 2024, arXiv 2408.17355), without its decay over the horizon."""
     known = ~np.isnan(planned).any(axis=1)
-    if not known.any():
-        return _least(np.where(np.isfinite(candidates).all(axis=(1, 2)), 0.0, np.nan))
     with np.errstate(over="ignore", invalid="ignore"):
-        return _least(((candidates[:, known] - planned[known]) ** 2).mean(axis=(1, 2)))
+        apart = ((candidates[:, known] - planned[known]) ** 2).sum(axis=(1, 2))  # of no row: 0 for each
+    return _least(apart, candidates)
 
 
 def medoid(candidates: np.ndarray) -> int:
@@ -61,9 +60,10 @@ def medoid(candidates: np.ndarray) -> int:
     finite = np.isfinite(candidates).all(axis=(1, 2))
     with np.errstate(over="ignore", invalid="ignore"):
         apart = ((candidates[:, None] - candidates[None]) ** 2).mean(axis=(2, 3)) ** 0.5
-    return _least(np.where(finite, np.where(finite[None], apart, 0.0).sum(axis=1), np.nan))
+    return _least(np.where(finite[None], apart, 0.0).sum(axis=1), candidates)
 
 
-def _least(costs: np.ndarray) -> int:
-    """The first of the least; one that is NaN or infinite only if all are so."""
-    return int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))
+def _least(costs: np.ndarray, candidates: np.ndarray) -> int:
+    """The first of the least costs [n]; of a candidate that is not finite, in whichever row, only if all are so."""
+    bounded = np.nan_to_num(costs, nan=np.finfo(costs.dtype).max)
+    return int(np.argmin(np.where(np.isfinite(candidates).all(axis=(1, 2)), bounded, np.inf)))

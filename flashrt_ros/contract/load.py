@@ -14,6 +14,7 @@ from flashrt_ros.contract.errors import ContractError, listed
 from flashrt_ros.contract.nodes import MAX_BYTES, Block, Document, compose
 from flashrt_ros.contract.overrides import override
 from flashrt_ros.contract.schema import (
+    CLOSEST,
     CONTINUES,
     SELECTS,
     Align,
@@ -300,7 +301,7 @@ def _fork(decision: Block) -> Fork | None:
     block = decision.block("fork", ("candidates", "select"))
     if block is None:
         return None
-    return Fork(block.integer("candidates", low=2, high=16), block.text("select", choices=SELECTS))
+    return Fork(block.integer("candidates", low=2, high=16), block.text("select", CLOSEST, choices=SELECTS))
 
 
 def _rollback(root: Block) -> Rollback:

@@ -15,7 +15,7 @@ from flashrt_ros.contract.layout import Box, layout
 from flashrt_ros.contract.pipeline import Pipeline, Stage
 from flashrt_ros.contract.refresh import own_state
 from flashrt_ros.contract.spec import BufferSpec
-from flashrt_ros.contract.table import age_sum, filling, ms, overlap, path_words, rate, rule
+from flashrt_ros.contract.table import age_sum, filling, ms, overlap, pace, path_words, rate, rule
 
 FONTS = "Inter, DejaVu Sans, Helvetica, Arial, sans-serif"
 INK, MUTED, FAINT, EDGE, PAPER, ALARM = "#1f2933", "#5f6c7b", "#e4e9ee", "#8794a3", "#ffffff", "#b45309"
@@ -85,16 +85,9 @@ class _Sheet:
 
 def svg(pipeline: Pipeline) -> str:
     """The picture as the text of an SVG file; the same pipeline always gives the same text."""
-    sheet, contract = _Sheet(), pipeline.contract
-    sheet.text(MARGIN, 46, contract.policy.type, 22, bold=True)
-    sheet.text(
-        MARGIN,
-        70,
-        f"{contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; deadline "
-        f"{contract.deadline_ms:g} ms",
-        13,
-        MUTED,
-    )
+    sheet = _Sheet()
+    sheet.text(MARGIN, 46, pipeline.contract.policy.type, 22, bold=True)
+    sheet.text(MARGIN, 70, pace(pipeline), 13, MUTED)
     top = 100.0
     for warning in pipeline.warnings:
         sheet.text(MARGIN, top - 8, f"Warning: {warning}", 13, ALARM, bold=True)

@@ -35,11 +35,7 @@ def grids(pipeline: Pipeline) -> tuple[Grid, ...]:
 
 def text(pipeline: Pipeline) -> str:
     """The same as plain text in aligned columns, ending in a newline."""
-    contract = pipeline.contract
-    lines = [
-        f"{contract.policy.type}: {contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; "
-        f"deadline {contract.deadline_ms:g} ms"
-    ]
+    lines = [f"{pipeline.contract.policy.type}: {pace(pipeline)}"]
     for grid in grids(pipeline):
         widths = [max(len(row[i]) for row in (grid.header, *grid.rows)) for i in range(len(grid.header))]
         lines += ["", grid.title]
@@ -51,6 +47,15 @@ def text(pipeline: Pipeline) -> str:
 def ms(ns: int | None) -> str:
     """A time in ns as text in ms; None, which never ages, as a dash."""
     return "-" if ns is None else f"{ns / 1e6:g} ms"
+
+
+def pace(pipeline: Pipeline) -> str:
+    """When decisions are made and what each of them makes, in words."""
+    contract = pipeline.contract
+    words = f"{contract.rate_hz:g} decisions per second, one per {ms(pipeline.period_ns)}; deadline {contract.deadline_ms:g} ms"
+    if contract.fork is None:
+        return words
+    return f"{words}; {contract.fork.candidates} candidates each, of which {contract.fork.select} is taken"
 
 
 def rule(stage: Stage) -> str:

@@ -152,11 +152,22 @@ def _check_fork(pipeline: Pipeline) -> None:
     if contract.fork is None:
         return
     others = [b for b in pipeline.action.writes if b != spec.chunk]
-    if spec.noise is None or others:
-        why = (f"its action also writes {listed(others)}, of which a decision leaves only one behind" if others
-               else "it takes no noise, so all candidates would be the same")
-        raise ContractError.at(contract, "decision.fork", f"{contract.fork.candidates} candidates",
-                               f"a policy whose action writes its chunk only, from noise; of '{spec.type}', {why}", "leave decision.fork out")
+    readers = [s.name for s in pipeline.stages if spec.noise in s.reads]
+    if readers == [spec.action] and not others:
+        return
+    if others:
+        why = f"also writes {listed(others)} there, of which a decision leaves only one behind"
+    elif not readers:
+        why = "takes no noise, so all candidates would be the same"
+    else:
+        why = f"takes it in {listed(readers)}, and candidates share all that comes before the action"
+    raise ContractError.at(
+        contract,
+        "decision.fork",
+        f"{contract.fork.candidates} candidates",
+        f"a policy whose action alone takes noise, and writes its chunk only; '{spec.type}' {why}",
+        "leave decision.fork out",
+    )
 
 
 def _check_staleness(pipeline: Pipeline) -> list[str]:

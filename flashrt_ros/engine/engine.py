@@ -206,7 +206,7 @@ class Engine:
     def rewind(self, source: torch.Tensor, boundary: Boundary) -> None:
         """Take the belief of a saved boundary, and nothing else: inputs stay as they are, each restored buffer counts as written
         anew, what is in flight is discarded, and a stage that was in flight there is due. The next decision may have any
-        index and time after that boundary's."""
+        index and time; where indices do not count on from the boundary's (another grid), it is to be a fresh one."""
         nbytes = self.slab.belief_nbytes
         self._copy(self.slab.memory[:nbytes], source[:nbytes])
         versions = {b: self.buffers.versions[b] + 1 for b in self.slab.buffers}
@@ -216,7 +216,7 @@ class Engine:
         for stage in tuple(self.ledger.in_flight):
             self.ledger.forget(stage)
         self.ledger.renumber(boundary.versions, self.buffers.versions, self.pipeline.writer)
-        self._last = None if boundary.decision is None else (boundary.decision, boundary.now_ns)
+        self._last = None
 
     def fetch(self, pairs: Copies) -> Callable[[], None]:
         """Copy (to, from) pairs in order with the decisions' work, to host memory too; returns a function that blocks until

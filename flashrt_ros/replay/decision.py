@@ -40,19 +40,25 @@ def replay(path: Path, device: str = "", contract: Path | None = None) -> Verdic
     stored, evidence = load_file(path)
     if evidence is None:
         raise CapsuleRefused(FILE, f"{path}: it holds a capsule but no decision to make again: that is what a black box writes on a trip")
+    engine, here = engine_of(stored, evidence, device, contract)
+    try:
+        return repeat(stored, evidence, engine, here)
+    finally:
+        engine.close()
+
+
+def engine_of(stored: Stored, evidence: Evidence, device: str = "", contract: Path | None = None) -> tuple[Engine, Digests]:
+    """A synchronous engine as the recorded one was, and what it is; the caller closes it. device, contract: see replay. Raises ContractError."""
     setup = evidence.setup
-    loaded = load(contract) if contract is not None else loads(setup.contract, f"{path.name}: contract", setup.overrides)
+    loaded = load(contract) if contract is not None else loads(setup.contract, "the recorded contract", setup.overrides)
     pipeline = verify(loaded, policies.spec(loaded.policy))
     where = device or setup.device
     if not device and where.startswith("cuda") and not torch.cuda.is_available():
         where = "cpu"
     policy = policies.load(loaded.policy, where)
     engine = Engine(pipeline, policy, where, setup.threads, background="synchronous", stage_ms=stored.record.stage_ms, forks=setup.forks)
-    try:
-        weights = policy.weights_digest()
-        return repeat(stored, evidence, engine, Digests(digest(loaded, pipeline.spec, weights), weights, engine.engine_digest()))
-    finally:
-        engine.close()
+    weights = policy.weights_digest()
+    return engine, Digests(digest(loaded, pipeline.spec, weights), weights, engine.engine_digest())
 
 
 def repeat(stored: Stored, evidence: Evidence, engine: Engine, here: Digests) -> Verdict:

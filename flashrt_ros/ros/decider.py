@@ -30,18 +30,26 @@ from flashrt_ros.ros.session import Session
 # From the deadline on, a chunk is still on its way to the player, whose controller holds a window of so much motion.
 WAY_NS = 60_000_000
 UNTIL_RESET = "nothing is decided until reset"
+NO_TASK = "no task is given"
+
+
+class FaultError(FlashRTError):
+    """Asked for in FAULT is what takes effect after a reset only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that an operator will want to know later. kind: trip, hold, fault, reset, restore or snapshot; cause: the guard's
-    name, or empty."""
+    name, or empty. decision, attempt: of a trip. path: of the file that was written, or empty."""
 
     kind: str
     epoch: int
     detail: str
     cause: str = ""
     capsule_id: str = ""
+    decision: int = -1
+    attempt: int = 0
+    path: str = ""
 
 
 class Decider:
@@ -55,7 +63,7 @@ class Decider:
         self.maker, self.session = maker, session
         self.pipeline, self.engine, self.intake = maker.pipeline, maker.engine, maker.intake
         self._now_ns, self._decode, self._player = now_ns, decode, player
-        self._publish, self._changed, self._tell = publish, changed, tell
+        self._publish, self._changed, self.tell = publish, changed, tell
         self.state, self.reason, self.task = "idle", "", ""
         self.decisions = self.chunks = self.skipped = self.refused = self.deadline_misses = 0
         self.refusals: dict[str, Counter[str]] = {i.name: Counter() for i in self.pipeline.contract.inputs}
@@ -98,26 +106,29 @@ class Decider:
                 self.intake.offer(name, text, None, self._now_ns())
             self.session.raise_epoch("task")
         if not text:
-            self._say("idle", "no task is given")
+            self._say("idle", NO_TASK)
 
     def reset(self) -> int:
-        """Forget what was seen and believed; the instruction stays. Returns the new epoch."""
+        """Forget what was seen and believed, at the next boundary; the instruction stays. Returns the new epoch."""
         with self._turn:
             self._reset_asked = True
+            self._jobs.append(self._reset)
             epoch = self.session.raise_epoch("reset")
-        self._tell(Event("reset", epoch, "what was seen and believed is forgotten"))
+        self.tell(Event("reset", epoch, "what was seen and believed is forgotten"))
         return epoch
 
     def restore(self, capsule: Capsule | Stored) -> int:
         """Go back to the belief of a capsule at the next boundary; what has come from outside since stands. Returns the new epoch.
-        Raises CapsuleRefused for one of another contract, other weights, other buffers or another task."""
+        Raises CapsuleRefused for one of another contract, other weights, other buffers or another task, and FaultError."""
         with self._turn:
+            if self.maker.rollback.state is State.FAULT and not self._reset_asked:
+                raise FaultError(f"{self.reason}: reset first, which forgets what is believed, then restore")
             self.maker.check(capsule, self.task)
             self._jobs.append(lambda: self._restore(capsule))
             return self.session.raise_epoch("restore")
 
     def at_boundary(self, job: Callable[[], None]) -> None:
-        """Call job on the worker's thread between two decisions."""
+        """Call job on the worker's thread between two decisions, in the order of the calls; when stop() returns at the latest."""
         with self._turn:
             self._jobs.append(job)
 
@@ -132,18 +143,20 @@ class Decider:
                 # Another index: a later decision, or an earlier one because the clock has jumped back. The timeout covers a
                 # jump by which the timer that wakes us was set back, too.
                 self._turn.wait_for(lambda: self._stopping or self._elapsed() != self._index, timeout=0.5)
-                if self._stopping:
-                    return
-                self._handle_jump_and_reset()
-                jobs, self._jobs = self._jobs, []
-                index = self._elapsed()
-                if index == self._index:
-                    self._jobs = jobs
+                self._handle_jump()
+                index, stopping = self._elapsed(), self._stopping
+                if index == self._index and not stopping:
                     continue
+                jobs, self._jobs = self._jobs, []
                 skipped, self._index = index - self._index - 1, index
                 epoch, task = self.session.epoch, self.task
             for job in jobs:
-                job()
+                try:
+                    job()
+                except Exception:  # nor must a bug in what was asked for
+                    self.bug = traceback.format_exc()
+            if stopping:
+                return
             if (not task and self._texts) or self.maker.rollback.state is State.FAULT:
                 continue
             self.skipped += skipped if self.state == "running" else 0
@@ -161,19 +174,23 @@ class Decider:
     def _elapsed(self) -> int:
         return (self._now_ns() - self._start_ns) // self.pipeline.period_ns
 
-    def _handle_jump_and_reset(self) -> None:
+    def _handle_jump(self) -> None:
         now_ns = self._now_ns()
         if self._elapsed() < self._index:
             self._start_ns, self._index = now_ns, -1
             self.intake.clear_after(now_ns)
             self.maker.reset()
             self.session.raise_epoch("clock jump")
-        if self._reset_asked:
+
+    def _reset(self) -> None:
+        with self._turn:
             self._reset_asked = False
             self.intake.reset()
             self.maker.reset()
             for name in self._texts:
-                self.intake.offer(name, self.task, None, now_ns)
+                self.intake.offer(name, self.task, None, self._now_ns())
+            if not self.task and self._texts:
+                self._say("idle", NO_TASK)
 
     def _decide(self, index: int, epoch: int, task: str) -> None:
         now_ns = self._start_ns + index * self.pipeline.period_ns
@@ -187,7 +204,7 @@ class Decider:
             self._say_trip(asked, tripped)
         state = self.maker.rollback.state
         if state is not before and state in (State.HOLD, State.FAULT):
-            self._tell(Event(state.value, epoch, made.detail, made.trips[-1].trip.guard))
+            self.tell(Event(state.value, epoch, made.detail, made.trips[-1].trip.guard))
         if isinstance(made, Made):
             self.chunks += 1
             self._publish(made)
@@ -224,23 +241,29 @@ class Decider:
         if tripped.stage is not None:
             self.stage_errors[tripped.stage] += 1
         detail = f"decision {asked.index}, attempt {tripped.attempt}: {tripped.trip.detail}"
-        self._tell(Event("trip", asked.epoch, detail, tripped.trip.guard))
+        self.tell(Event("trip", asked.epoch, detail, tripped.trip.guard, decision=asked.index, attempt=tripped.attempt))
 
     def _restore(self, capsule: Capsule | Stored) -> None:
+        boundary = capsule.record.boundary
+        # In an earlier session, or before a jump of the clock, an index meant another time.
+        same_grid = boundary.decision is not None and boundary.now_ns == self._start_ns + boundary.decision * self.pipeline.period_ns
         try:
-            self.maker.restore(capsule, self.task)
+            self.maker.restore(capsule, self.task, same_grid)
         except FlashRTError as error:
-            self._tell(Event("restore", self.session.epoch, f"refused: {error}", capsule_id=capsule.record.id))
+            detail = f"refused: {error}"
         else:
-            self._tell(Event("restore", self.session.epoch, f"back at decision {capsule.record.boundary.decision}", capsule_id=capsule.record.id))
+            detail = f"back at decision {boundary.decision} of session {capsule.record.place.session}"
+        self.tell(Event("restore", self.session.epoch, detail, capsule_id=capsule.record.id))
 
     def _conclude(self, epoch: int, state: str, reason: str) -> None:
-        """What the worker has to say of a decision, unless the epoch has risen since: then it is no longer asked."""
+        """What the worker has to say of a decision, unless the epoch has risen since: then it is no longer asked. A fault always is."""
         with self._turn:
-            if epoch == self.session.epoch:
+            if epoch == self.session.epoch or state == "fault":
                 self._say(state, reason)
 
     def _say(self, state: str, reason: str) -> None:
+        if self.maker.rollback.state is State.FAULT and state != "fault":
+            return  # no task, and no other one, leads out of it
         if (state, reason.split(":")[0]) != (self.state, self.reason.split(":")[0]):
             self.state, self.reason = state, reason
             self._changed()

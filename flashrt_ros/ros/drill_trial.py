@@ -106,7 +106,7 @@ class Trial:
 
     def _judge(self, name: str) -> list[Violation]:
         columns, runs = self.columns[name], self._runs(name)
-        limits = _part(self.limits, columns)
+        limits = limits_of(self.limits, columns)
         found = [violation for run in runs for violation in run.judge(limits)]
         if len(runs) == 2 and not self.missed:  # else the first window that was seen need not be the first
             first = runs[1].windows[0]
@@ -148,6 +148,6 @@ def _said(value: float | None, form: str, nothing: str = "-") -> str:
     return nothing if value is None else form.format(value)
 
 
-def _part(limits: Limits, columns: np.ndarray) -> Limits:
+def limits_of(limits: Limits, columns: np.ndarray) -> Limits:
     return Limits(tuple(limits.names[i] for i in columns), limits.lower[columns], limits.upper[columns], limits.velocity[columns],
                   limits.acceleration[columns])

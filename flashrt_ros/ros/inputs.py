@@ -16,10 +16,9 @@ from std_msgs.msg import String
 
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Input
+from flashrt_ros.decode.decoder import Decoder
 from flashrt_ros.engine.intake import Intake
-from flashrt_ros.ros import images
 from flashrt_ros.ros.convert import to_ns
-from flashrt_ros.ros.joints import JointSelector
 from flashrt_ros.ros.qos import BY_NAME
 
 TYPES = {"sensor_msgs/msg/Image": Image, "sensor_msgs/msg/CompressedImage": CompressedImage,
@@ -28,14 +27,12 @@ TYPES = {"sensor_msgs/msg/Image": Image, "sensor_msgs/msg/CompressedImage": Comp
 
 class Inputs:
     """Subscribes for every input of the pipeline; `on_text(name, text)` is called for instructions instead of storing
-    them. `decode` is the Intake's decode function; `encodings` holds each camera's last encoding."""
+    them. `decode` is the Intake's decode function."""
 
     def __init__(self, node: LifecycleNode, pipeline: Pipeline, intake: Intake, encode_text: Callable[[str], np.ndarray],
                  on_text: Callable[[str, str], None]) -> None:
-        self._node, self._intake, self._encode_text = node, intake, encode_text
-        self._declared = pipeline.input
-        self._selectors = {i.name: JointSelector(i.select, i.apply, i.name) for i in pipeline.contract.inputs if i.select}
-        self.encodings: dict[str, str] = {}
+        self._node, self._intake, self._declared = node, intake, pipeline.input
+        self.decode = Decoder(pipeline, encode_text)
         self.newest: dict[str, Any] = {}  # per input but instructions: the last message
         options = QoSOverridingOptions.with_default_policies()
         self._subscriptions = []
@@ -50,16 +47,6 @@ class Inputs:
         """The resolved topic of an input."""
         index = list(self._declared).index(name)
         return self._subscriptions[index].topic_name
-
-    def decode(self, name: str, message: Any) -> np.ndarray:
-        """A stored message as the input buffer's array. Raises FlashRTError (ImageError, JointError, TaskError, ...)."""
-        if isinstance(message, str):
-            return self._encode_text(message)
-        image = self._declared[name].image
-        if image is None:
-            return self._selectors[name](message)
-        self.encodings[name] = getattr(message, "encoding", "") or getattr(message, "format", "")
-        return images.decode(message, image, name)
 
     def close(self) -> None:
         for subscription in self._subscriptions:

@@ -32,7 +32,7 @@ from flashrt_ros.ros.control_loop import ControlLoop
 from flashrt_ros.ros.controller_check import ControllerCheck
 from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time
 from flashrt_ros.ros.description import Description
-from flashrt_ros.ros.joints import JointSelector
+from flashrt_ros.decode.joints import JointSelector
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
 from flashrt_ros.ros.player_safety import Safety
 from flashrt_ros.ros.qos import ALL_CHUNKS, LATCHED

@@ -7,9 +7,10 @@ cleanup = free everything. What a decision is lives in decider.py and the engine
 from __future__ import annotations
 
 import time
-from collections import deque
+from dataclasses import asdict
+from functools import partial
+from typing import Callable
 
-import numpy as np
 from rclpy.qos import qos_profile_sensor_data
 from std_srvs.srv import Trigger
 
@@ -17,37 +18,31 @@ from flashrt_ros import policies
 from flashrt_ros.capsule.black_box import BlackBox
 from flashrt_ros.capsule.maker import ChunkMaker, Made
 from flashrt_ros.capsule.record import Digests
-from flashrt_ros.chunk.chunk import Cursor
+from flashrt_ros.capsule.shelf import Shelf
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.load import load
 from flashrt_ros.contract.verify import verify
-from flashrt_ros.engine.continuation import Commanded
 from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineEvent, PipelineStatus
 from flashrt_ros.player.limits import Limits
-from flashrt_ros.ros.convert import to_ns
+from flashrt_ros.ros.capsule_services import CapsuleServices
 from flashrt_ros.ros.decider import WAY_NS, Decider, Event
 from flashrt_ros.ros.inputs import Inputs
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
+from flashrt_ros.ros.player_states import PlayerStates
 from flashrt_ros.ros.qos import EVENTS, LATCHED, RELIABLE
 from flashrt_ros.ros.session import Session
 from flashrt_ros.ros.status import action_chunk, pipeline_status
 from flashrt_ros.srv import SetTask
 
-CURSORS_KEPT = 64  # execution states, newest last: over a second at 50 Hz
-
-
-def commanded(state: ExecutionState, joints: tuple[str, ...]) -> Commanded | None:
-    """None if the player says nothing of one of the joints."""
-    if not set(joints) <= set(state.names):
-        return None
-    columns = [state.names.index(joint) for joint in joints]
-    return Commanded(np.array(state.position)[columns], np.array(state.velocity)[columns])
-
 
 class PolicyNode(ManagedNode):
+    """make_maker: called as ChunkMaker is; a drill puts one that plants faults in its place."""
+
+    make_maker: Callable[..., ChunkMaker] = ChunkMaker
+
     def __init__(self, **arguments) -> None:
         super().__init__("policy", **arguments)
         self._contract_path = self.declare_parameter("contract", "", read_only("Path of the contract file")).value
@@ -58,16 +53,18 @@ class PolicyNode(ManagedNode):
         self._decider: Decider | None = None
         self._digests = Digests("", "", "")
         self._black_box: BlackBox | None = None
+        self._shelf: Shelf | None = None
         self._warnings: tuple[str, ...] = ()
-        self._cursors: deque[ExecutionState] = deque(maxlen=CURSORS_KEPT)
+        self._player = PlayerStates()
         self._timer = None
         self._status = self.create_publisher(PipelineStatus, "~/status", LATCHED)
         self._events = self.create_publisher(PipelineEvent, "~/events", EVENTS)
         self._epoch = self.create_publisher(PipelineEpoch, "pipeline_epoch", LATCHED)
         self._chunks = self.create_publisher(ActionChunk, "action_chunk", RELIABLE)
-        self.create_subscription(ExecutionState, "execution_state", lambda state: self._cursors.append(state), qos_profile_sensor_data)
+        self.create_subscription(ExecutionState, "execution_state", self._player.hear, qos_profile_sensor_data)
         self.create_service(SetTask, "~/set_task", self._on_set_task)
         self.create_service(Trigger, "~/reset", self._on_reset)
+        CapsuleServices(self, lambda: self._decider, lambda: self._shelf)
         self.create_timer(1.0, self._publish_status)
 
     def configure(self) -> None:
@@ -84,6 +81,7 @@ class PolicyNode(ManagedNode):
         weights = policy.weights_digest()
         self._digests = Digests(digest(contract, spec, weights), weights, self._engine.engine_digest())
         self._black_box = BlackBox(contract.rollback.black_box, self._engine)
+        self._shelf = Shelf(self._engine, contract.rollback.black_box)
         self._warnings = pipeline.warnings
         self._text = next((i.default or "" for i in contract.inputs if pipeline.buffers[i.name].timeless), "")
         for warning in pipeline.warnings:
@@ -95,12 +93,13 @@ class PolicyNode(ManagedNode):
         self._engine.reset()
         session = Session(self._announce)
         clock = self.get_clock()
-        contract = self._engine.pipeline.contract
-        limits = Limits.of(self._engine.pipeline.spec.joints, contract.limits)
-        maker = ChunkMaker(self._engine, self._intake, self._digests, contract.deadline_ns + WAY_NS, limits,
-                           time.monotonic_ns, self._black_box)
-        self._decider = Decider(maker, session, lambda: clock.now().nanoseconds, self._inputs.decode, self._player_at,
-                                self._publish_chunk, self._publish_status, self._publish_event)
+        contract, joints = self._engine.pipeline.contract, self._engine.pipeline.spec.joints
+        limits = Limits.of(joints, contract.limits)
+        maker = self.make_maker(self._engine, self._intake, self._digests, contract.deadline_ns + WAY_NS, limits,
+                                time.monotonic_ns, self._black_box)
+        self._decider = Decider(maker, session, lambda: clock.now().nanoseconds, self._inputs.decode,
+                                partial(self._player.at, joints=joints), self._publish_chunk, self._publish_status,
+                                partial(self._publish_event, session.id))
         session.raise_epoch("activate")
         self._decider.start()
         if self._text:
@@ -123,6 +122,9 @@ class PolicyNode(ManagedNode):
         if self._black_box is not None:
             self._black_box.close()
             self._black_box = None
+        if self._shelf is not None:
+            self._shelf.close()
+            self._shelf = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -140,28 +142,18 @@ class PolicyNode(ManagedNode):
         stamp = self.get_clock().now().to_msg()
         self._epoch.publish(PipelineEpoch(stamp=stamp, session=session, epoch=epoch, reason=reason))
 
-    def _player_at(self, now_ns: int) -> tuple[Cursor, Commanded | None]:
-        """Where the player was at now_ns, and what it commanded: the newest execution state not after it."""
-        for state in reversed(tuple(self._cursors)):
-            lag_ns = now_ns - to_ns(state.header.stamp)
-            if lag_ns >= 0:
-                cursor = Cursor(state.player, state.tick, state.session, state.epoch, state.seq, state.step, lag_ns)
-                return cursor, commanded(state, self._engine.pipeline.spec.joints)
-        return Cursor(), None
-
     def _publish_chunk(self, made: Made) -> None:
         self._chunks.publish(action_chunk(made, self._decider))
 
-    def _publish_event(self, event: Event) -> None:
-        self._events.publish(PipelineEvent(stamp=self.get_clock().now().to_msg(), session=self._decider.session.id, epoch=event.epoch,
-                                           kind=event.kind, cause=event.cause, detail=event.detail, capsule_id=event.capsule_id))
+    def _publish_event(self, session: int, event: Event) -> None:
+        self._events.publish(PipelineEvent(stamp=self.get_clock().now().to_msg(), session=session, **asdict(event)))
 
     def _publish_status(self) -> None:
         now_ns = self.get_clock().now().nanoseconds
         decider = self._decider
         if decider is not None and decider.bug:
             self.get_logger().error(decider.bug, throttle_duration_sec=5.0)
-        self._status.publish(pipeline_status(decider, self._inputs, now_ns, self.reason, self._digests, self._warnings))
+        self._status.publish(pipeline_status(decider, self._inputs, now_ns, self.reason, self._digests, self._warnings, self._black_box))
 
     def _on_task(self, name: str, text: str) -> None:
         """An instruction came on the topic. There is nobody to answer to: what can't be followed ends the old task."""

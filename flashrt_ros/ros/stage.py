@@ -5,6 +5,7 @@ Imports rclpy, so it is imported only when the environment is complete: the midd
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Callable, Mapping
 
 import rclpy
@@ -31,13 +32,14 @@ class StageError(FlashRTError):
 
 class Stage:
     """Use as a context, in a ROS domain of one's own; `nodes` ends the processes. parameters: of each node, by name, in the order
-    of their start. observe(): makes the observer. patience_s: of real time, for what a robot that runs should do."""
+    of their start. observe(): makes the observer. patience_s: of real time, for what a robot that runs should do. modules: of nodes
+    that another module than their own takes the place of."""
 
     def __init__(self, nodes: NodeProcesses, parameters: Mapping[str, dict[str, object]], observe: Callable[[], Recorder],
-                 patience_s: float) -> None:
+                 patience_s: float, modules: Mapping[str, str] = MappingProxyType({})) -> None:
         self.nodes, self.parameters, self._patience_s = nodes, parameters, patience_s
         for name, of_node in parameters.items():
-            nodes.start(name, of_node)
+            nodes.start(name, of_node, modules.get(name, ""))
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self.recorder = observe()
         self._spinning = spinning(self.recorder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flashrt_ros.capsule.black_box import BlackBox
 from flashrt_ros.capsule.maker import Made
 from flashrt_ros.capsule.record import Digests
 from flashrt_ros.engine.decision import Decision
@@ -35,11 +36,14 @@ def action_chunk(made: Made, decider: Decider) -> ActionChunk:
 
 
 def pipeline_status(decider: Decider | None, inputs: Inputs | None, now_ns: int, reason: str, digests: Digests,
-                    warnings: tuple[str, ...]) -> PipelineStatus:
-    """reason: of the last failed transition, or empty. """
+                    warnings: tuple[str, ...], black_box: BlackBox | None) -> PipelineStatus:
+    """reason: of the last failed transition, or empty. decider, black_box: None before activation, or configuration."""
     message = PipelineStatus(state=PipelineStatus.INACTIVE, reason=reason, contract_digest=digests.contract, engine_digest=digests.engine,
                              warnings=list(warnings))
     message.header.stamp = to_time(now_ns)
+    if black_box is not None:
+        message.black_boxes, message.black_boxes_lost, message.black_box = black_box.written, black_box.lost, str(black_box.last or "")
+        message.warnings += [f"black box: {black_box.problem}"] if black_box.problem else []
     if decider is None:
         return message
     message.state, message.reason = STATES[decider.state], decider.reason or reason
@@ -88,7 +92,7 @@ def _inputs(decider: Decider, inputs: Inputs, now_ns: int) -> list[InputStatus]:
         declared = decider.pipeline.input[status.name]
         causes = decider.refusals[status.name]
         messages.append(InputStatus(
-            name=status.name, topic=inputs.topic(status.name), encoding=inputs.encodings.get(status.name, ""),
+            name=status.name, topic=inputs.topic(status.name), encoding=inputs.decode.encodings.get(status.name, ""),
             rate_hz=status.rate_hz or 0.0, age=TIMELESS if status.age_ns is None else to_duration(status.age_ns),
             max_age=to_duration(declared.max_age_ns or 0), received=status.counts.received, used=status.counts.used,
             refused=sum(causes.values()), reason=decider.last_refusal.get(status.name, ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Mapping
 
 import numpy as np
 import torch
@@ -23,9 +24,10 @@ TASK = "pick up the red cube"
 
 
 def record_of(boundary: Boundary, digests: Digests = HERE) -> Record:
-    chunk = Chunk(("a", "b"), np.array([[0.1, -0.0], [np.pi, 1e-300]]), 5, 20_000_000, session=7, epoch=2, seq=3, base=Cursor(1, 2, 7, 2, 2, 0.1))
-    return Record("p" * 64, digests, Place(7, 2, 3, 0, 10_000), boundary, Outside(TASK, Cursor(1, 2, 7, 2, 3, 1.7), {"scene": (5, 77)}), chunk,
-                  {"vision": 1.25, "action": 0.1})
+    chunk = Chunk(("a", "b"), np.array([[0.1, -0.0], [np.pi, 1e-300]]), 5, 20_000_000, session=7, epoch=2, seq=3,
+                  base=Cursor(1, 2, 7, 2, 2, 0.1))
+    outside = Outside(TASK, Cursor(1, 2, 7, 2, 3, 1.7), {"scene": (5, 77)})
+    return Record("p" * 64, digests, Place(7, 2, 3, 0, 10_000), boundary, outside, chunk, {"vision": 1.25, "action": 0.1})
 
 
 def sealed(engine: Engine, digests: Digests = HERE) -> Stored:
@@ -35,13 +37,16 @@ def sealed(engine: Engine, digests: Digests = HERE) -> Stored:
     return seal(record, {name: place.view(memory) for name, place in engine.slab.places.items()})
 
 
-def evidence_of(engine: Engine, seen: Observation, decision: Decision | None, without: str = "", guard: str = "nonfinite") -> Evidence:
+def evidence_of(engine: Engine, seen: Observation, decision: Decision | None, without: str = "",
+                guard: str = "nonfinite") -> Evidence:
     """Of the decision that the engine has just made."""
     contract = engine.pipeline.contract
-    setup = Setup(contract.text, contract.overrides, str(engine.device), engine.threads, engine.forks, {"torch": torch.__version__})
+    setup = Setup(contract.text, contract.overrides, str(engine.device), engine.threads, engine.forks,
+                  {"torch": torch.__version__})
     outputs = {name: engine.buffers.tensors[name].clone() for name in engine.pipeline.writer}
-    return Evidence(setup, guard, "step 3 of shoulder_pan is nan", 1, seen, False, engine.late, None if decision is None else decision.candidates,
-                    without or ("" if decision is None else decision.refused or ""), outputs, "2026-01-01T00:00:00+00:00")
+    candidates, refused = (None, "") if decision is None else (decision.candidates, decision.refused or "")
+    return Evidence(setup, guard, "step 3 of shoulder_pan is nan", 1, seen, False, engine.late, candidates, without or refused,
+                    outputs, "2026-01-01T00:00:00+00:00")
 
 
 def decided(pipeline: Pipeline | None = None, decisions: int = 4) -> Engine:
@@ -63,17 +68,20 @@ def bits(tensor: torch.Tensor) -> tuple[str, tuple[int, ...], bytes]:
     return str(tensor.dtype), tuple(tensor.shape), tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
 
 
+def each(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple]:
+    return {name: bits(tensor) for name, tensor in tensors.items()}
+
+
 def all_of(engine: Engine) -> tuple:
     """Everything that a restore could change."""
     engine.drain()
     memory = engine.memory()
     boundary = engine.save(memory)
-    return boundary, bits(memory), {name: bits(tensor) for name, tensor in engine.buffers.tensors.items()}
+    return boundary, bits(memory), each(engine.buffers.tensors)
 
 
 def content_of(stored: Stored, evidence: Evidence | None) -> tuple:
     """All that a file says, to the bit."""
-    record = stored.record
-    return (record.to_json(), None if record.chunk is None else bits(torch.from_numpy(record.chunk.positions)), dict(stored.contents),
-            {name: bits(tensor) for name, tensor in stored.tensors.items()},
-            None if evidence is None else (evidence.to_json(), {name: bits(tensor) for name, tensor in evidence.arrays().items()}))
+    chunk = stored.record.chunk
+    return (stored.record.to_json(), None if chunk is None else bits(torch.from_numpy(chunk.positions)), dict(stored.contents),
+            each(stored.tensors), None if evidence is None else (evidence.to_json(), each(evidence.arrays())))

@@ -1,6 +1,9 @@
-"""A process that writes capsules until it is killed. `killed_writer.py FOLDER calls`: once per call that a write makes to the file system,
-with kill -9 right before it; `killed_writer.py FOLDER anytime ROUNDS SEED`: in a loop, with kill -9 from outside after a random time. Each
-round is a process of its own, forked before torch has any thread."""
+"""A process that writes capsules until it is killed.
+
+`killed_writer.py FOLDER calls`: once per call that a write makes to the file system, with kill -9 right before it.
+`killed_writer.py FOLDER anytime ROUNDS SEED`: in a loop, with kill -9 from outside after a random time.
+Each round is a process of its own, forked before torch has any thread.
+"""
 
 from __future__ import annotations
 

@@ -47,6 +47,11 @@ def written(case, tmp_path_factory):
     return path.read_bytes(), content_of(*load(path))
 
 
+def headed(metadata: dict[str, str] | None = None) -> bytes:
+    """Some other safetensors file."""
+    return safetensors.torch.save({"a": torch.zeros(3)}, metadata)
+
+
 def forge(path, change) -> None:
     """Change a file's header (change(plain) -> None) and give it a root that fits: not damage, but another version's file."""
     with safe_open(path, framework="pt") as file:
@@ -60,8 +65,8 @@ def forge(path, change) -> None:
 @given(st.data())
 @settings(max_examples=40)
 def test_what_goes_in_comes_out_and_continues_bit_for_bit(tmp_path_factory, data):
-    """For any pipeline and schedule: record, ledger, runs in flight, tensors and evidence; and an engine that is put where the file says
-    goes on as if nothing had been."""
+    """For any pipeline and schedule: record, ledger, runs in flight, tensors and evidence; and an engine that is put where the
+    file says goes on as if nothing had been."""
     pipeline = data.draw(pipelines())
     steps = scheduled(data, pipeline)
     cut = data.draw(st.integers(0, len(steps) - 2))
@@ -92,11 +97,12 @@ def test_the_identity_survives_and_can_be_made_again(case, path):
 
 
 def test_any_safetensors_reader_shows_it(case, path):
-    """Names, shapes and dtypes as in the pipeline, from the public library alone: no one needs this package to look into a black box."""
+    """Names, shapes and dtypes as in the pipeline, from the public library alone: no one needs this package to look into a
+    black box."""
     stored, evidence = case
     save(path, stored, evidence)
     tensors = safetensors.torch.load_file(path)
-    assert {name: bits(tensors[name]) for name in stored.tensors} == {name: bits(tensor) for name, tensor in stored.tensors.items()}
+    assert all(bits(tensors[name]) == bits(tensor) for name, tensor in stored.tensors.items())
     assert tensors["cache"].dtype == torch.bfloat16
     assert np.array_equal(tensors["last_chunk"].numpy(), stored.record.chunk.positions)
     assert np.array_equal(tensors["observation/scene"].numpy(), evidence.observation.inputs["scene"].value)
@@ -131,13 +137,17 @@ def test_a_flipped_bit_anywhere_is_noticed(written, tmp_path_factory, where, mas
     assert found == said
 
 
-@pytest.mark.parametrize(("dtype", "other"), [('"F32","shape":[1,2,2]', '"I32","shape":[1,2,2]'), ('"F64","shape":[2,2]', '"U64","shape":[2,2]'),
-                                              ('"F64","shape":[2,2]', '"F64","shape":[4]  ')])
-def test_the_same_bytes_of_another_type_are_another_content(written, path, dtype, other):
-    """The library's own header says what the bytes mean. A digest over bytes alone would pass candidates that are read as integers."""
+@pytest.mark.parametrize(("kind", "other"), [
+    ('"F32","shape":[1,2,2]', '"I32","shape":[1,2,2]'),
+    ('"F64","shape":[2,2]', '"U64","shape":[2,2]'),
+    ('"F64","shape":[2,2]', '"F64","shape":[4]  '),
+])
+def test_the_same_bytes_of_another_kind_are_another_content(written, path, kind, other):
+    """The library's own header says what the bytes mean. A digest over bytes alone would pass candidates that are read as
+    integers."""
     whole, _ = written
-    assert dtype.encode() in whole
-    path.write_bytes(whole.replace(dtype.encode(), other.encode()))
+    assert kind.encode() in whole
+    path.write_bytes(whole.replace(kind.encode(), other.encode()))
     with pytest.raises(CapsuleRefused) as refused:
         load(path)
     assert refused.value.reason == CONTENT
@@ -165,11 +175,11 @@ def test_a_file_that_is_longer_than_it_says_is_refused(written, path):
     (lambda path: path.mkdir(), "not a capsule"),
     (lambda path: path.write_text("contract: 1"), "not a capsule"),
     (lambda path: path.write_bytes(bytes(4096)), "not a capsule"),  # what some file systems leave of a file after a power cut
-    (lambda path: safetensors.torch.save_file({"a": torch.zeros(3)}, path), "not a capsule"),
-    (lambda path: safetensors.torch.save_file({"a": torch.zeros(3)}, path, {HEADER: "{"}), "not a capsule"),
-    (lambda path: safetensors.torch.save_file({"a": torch.zeros(3)}, path, {HEADER: "[" * 100_000}), "not a capsule"),
-    (lambda path: safetensors.torch.save_file({"a": torch.zeros(3)}, path, {HEADER: "[1]"}), "format"),
-    (lambda path: safetensors.torch.save_file({"a": torch.zeros(3)}, path, {HEADER: '{"format": 1, "root": NaN}'}), "lacks something"),
+    (lambda path: path.write_bytes(headed()), "not a capsule"),
+    (lambda path: path.write_bytes(headed({HEADER: "{"})), "not a capsule"),
+    (lambda path: path.write_bytes(headed({HEADER: "[" * 100_000})), "not a capsule"),
+    (lambda path: path.write_bytes(headed({HEADER: "[1]"})), "format"),
+    (lambda path: path.write_bytes(headed({HEADER: '{"format": 1, "root": NaN}'})), "lacks something"),
 ])
 def test_what_is_no_capsule_is_refused_with_its_path(path, make, words):
     """Someone will give the wrong file; the answer is a sentence, not a traceback."""

@@ -239,12 +239,13 @@ def test_a_gripper_is_known_by_its_block_or_by_its_own_controller():
 
 
 def test_what_sane_policies_were_measured_to_say_passes():
-    """A gripper that is told to press, and a wrist where a chunk leaves the plan that it continues: the farthest of 31 000
-    decisions."""
+    """A wrist that turns on beyond its limit, a gripper that is told to press, a step where a chunk leaves the plan that it
+    continues, a beginning off the arm: the farthest of 30833 decisions, all at once."""
     chunk = still()
-    chunk[:, GRIPPER] = LOWER[GRIPPER] - 0.04 * (UPPER - LOWER)[GRIPPER]
     chunk[:, :GRIPPER] += 0.016
-    chunk[5:, 5] += 2.31 * SPEED[5] * STEP_S
+    chunk[5:, 4] += 2.63 * SPEED[4] * STEP_S
+    chunk[:, 5] = np.linspace(MIDDLE[5], UPPER[5] + 0.083 * (UPPER - LOWER)[5], HORIZON)
+    chunk[:, GRIPPER] = LOWER[GRIPPER] - 0.045 * (UPPER - LOWER)[GRIPPER]
     assert judge(chunk) is None
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import torch
-from capsule_cases import bfloat16, bits, decided
+from capsule_cases import bfloat16, bits, decided, each
 from dag_policy import observation, vla
 
 from flashrt_ros.capsule.host import HostTier
 
 
 def test_a_fetched_boundary_holds_what_was_there_when_it_was_asked_for():
-    """By the time the writer reads it the engine has long gone on; in bfloat16 too, where a way through float32 would change NaNs."""
+    """By the time the writer reads it the engine has long gone on; in bfloat16 too, where a way through float32 would change
+    NaNs."""
     pipeline = bfloat16(vla(), "cache", "tokens")
     engine = decided(pipeline)
-    engine.buffers.tensors["cache"].view(torch.int16).copy_(torch.tensor([0x7FC1, -0x7F, 0x7F81, 1], dtype=torch.int16))  # NaNs with payloads
+    nans = torch.tensor([0x7FC1, -0x7F, 0x7F81, 1], dtype=torch.int16)  # with payloads, and one number
+    engine.buffers.tensors["cache"].view(torch.int16).copy_(nans)
     memory = engine.memory()
     engine.save(memory)
-    slab = {name: bits(place.view(memory)) for name, place in engine.slab.places.items()}
-    outputs = {name: bits(engine.buffers.tensors[name]) for name in pipeline.writer}
+    slab = each({name: place.view(memory) for name, place in engine.slab.places.items()})
+    outputs = each({name: engine.buffers.tensors[name] for name in pipeline.writer})
     copy = HostTier(engine).fetch(memory)
     for k in range(4, 7):
         engine.decide(observation(pipeline, k))
     engine.save(memory)
     copy.wait()
-    assert {name: bits(tensor) for name, tensor in copy.tensors.items()} == slab
-    assert {name: bits(tensor) for name, tensor in copy.outputs.items()} == outputs
+    assert each(copy.tensors) == slab and each(copy.outputs) == outputs
     assert slab["cache"] != bits(engine.slab.places["cache"].view(memory))
 
 

@@ -1,4 +1,5 @@
-"""kill -9 at any moment leaves no half file that loads: power is cut when it is cut, and often because of what the file is about."""
+"""kill -9 at any moment leaves no half file that loads: power is cut when it is cut, and often because of what the file is
+about."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from capsule_cases import HERE, TASK, all_of, bits, decided, sealed
+from capsule_cases import HERE, TASK, all_of, bits, decided, each, record_of, sealed
 from dag_policy import DagPolicy, observation, pipelines, vla
 from hypothesis import given
 from hypothesis import strategies as st
 from test_boundary_laws import dirty, scheduled, told
 
 from flashrt_ros.capsule.checks import BUFFER, CONTENT, CONTRACT, ENGINE, TASK as OTHER_TASK, WEIGHTS, CapsuleRefused
-from flashrt_ros.capsule.stored import Stored, content_digest, restore
+from flashrt_ros.capsule.stored import Stored, content_digest, restore, seal
 from flashrt_ros.engine.engine import Engine
 
 
@@ -46,7 +46,7 @@ REFUSED = {
     "a flipped bit": (lambda s: flipped(s, "memory"), {}, CONTENT, "content of buffer 'memory'"),
     "a flipped bit in a launch's frozen read": (lambda s: flipped(s, "vision < scene"), {}, CONTENT, "'vision < scene'"),
     "the same bytes under another dtype": (
-        lambda s: Stored(s.record, {n: t.view(torch.int32) if n == "cache" else t for n, t in s.tensors.items()}, s.contents), {}, BUFFER, "int32"),
+        lambda s: replace(s, tensors={**s.tensors, "cache": s.tensors["cache"].view(torch.int32)}), {}, BUFFER, "int32"),
 }
 
 
@@ -75,15 +75,16 @@ def test_what_is_refused_for_bits_is_taken_live_and_on_demand():
     restore(stored, engine, HERE, live=False, other_engine=True)
 
 
-def test_a_capsule_does_not_change_with_the_engine():
-    """It is sealed once: what the engine decides afterwards, in the same memory, must not reach it."""
+def test_a_capsule_does_not_change_with_its_source():
+    """It is sealed once: the memory that it was sealed from is a slot that the next boundary takes."""
     engine = decided()
-    stored = sealed(engine)
-    before = {name: bits(tensor) for name, tensor in stored.tensors.items()}
+    memory = engine.memory(host=True)
+    stored = seal(record_of(engine.save(memory)), {name: place.view(memory) for name, place in engine.slab.places.items()})
+    before = each(stored.tensors)
     for k in range(4, 9):
         engine.decide(observation(engine.pipeline, k))
-    dirty(engine)
-    assert {name: bits(tensor) for name, tensor in stored.tensors.items()} == before
+    engine.save(memory)
+    assert each(stored.tensors) == before
     stored.verify()
 
 
@@ -92,13 +93,14 @@ def test_the_root_covers_record_and_content():
     engine = decided()
     stored = sealed(engine)
     engine.decide(observation(engine.pipeline, 4))
-    roots = {stored.root, sealed(engine).root, foreign(stored, engine="2" * 64).root, with_tensors(stored, cache=torch.ones(4)).root}
-    assert len(roots) == 4 and sealed(decided()).root == stored.root
+    others = sealed(engine), foreign(stored, engine="2" * 64), with_tensors(stored, cache=torch.ones(4))
+    assert len({stored.root, *(other.root for other in others)}) == 4 and sealed(decided()).root == stored.root
 
 
 @given(st.data())
 def test_an_exact_restore_continues_bit_for_bit_in_another_engine(data):
-    """For any pipeline and schedule, runs in flight included: tensors by their names in ordinary memory are all that is needed."""
+    """For any pipeline and schedule, runs in flight included: tensors by their names in ordinary memory are all that is
+    needed."""
     pipeline = data.draw(pipelines())
     steps = scheduled(data, pipeline)
     cut = data.draw(st.integers(0, len(steps) - 1))
@@ -108,7 +110,7 @@ def test_an_exact_restore_continues_bit_for_bit_in_another_engine(data):
     stored = sealed(first)
     dirty(second)
     restore(stored, second, HERE, live=False)
-    assert {name: bits(tensor) for name, tensor in sealed(second).tensors.items()} == {name: bits(t) for name, t in stored.tensors.items()}
+    assert each(sealed(second).tensors) == each(stored.tensors)
     for _, seen in steps[cut + 1:]:
         assert told(first.decide(seen)) == told(second.decide(seen))
 

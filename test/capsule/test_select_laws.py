@@ -50,7 +50,17 @@ def test_what_is_not_finite_is_taken_only_if_all_are_so(candidates, i, bad):
     candidates[i, 2, 1] = bad
     assert medoid(candidates) != i and closest_to_previous(candidates, planned) != i
     assert closest_to_previous(candidates, np.full((5, 2), np.nan)) == (1 if i == 0 else 0)
+    ended = np.where(np.arange(5)[:, None] < 2, candidates[i], np.nan)  # the plan, which i repeats, ends before the bad row
+    assert closest_to_previous(candidates, ended) != i
     assert medoid(np.full((4, 5, 2), bad)) == closest_to_previous(np.full((4, 5, 2), bad), planned) == 0
+
+
+@given(values, st.integers(1, 3))
+def test_of_equals_the_first_is_taken(candidates, i):
+    """The first has the decision's own noise: where choosing changes nothing, the record should say that nothing was chosen."""
+    candidates[i] = candidates[0]
+    assert medoid(candidates) != i and closest_to_previous(candidates, candidates[0]) == 0
+    assert medoid(candidates[[0] * 4]) == 0
 
 
 def test_rows_are_compared_with_what_was_planned_for_the_same_moment():

@@ -160,3 +160,26 @@ def test_noise_or_age_bound_to_a_topic_is_refused(shape, declared):
     verify(loads(TEXT), spec)
     text = TEXT.replace("  task:  ", "  extra: {channel: {topic: extra, type: std_msgs/msg/String}}\n  task:  ")
     assert_says(refused(text, spec), "inputs.extra: value 'extra': the engine fills it itself ... take the input out")
+
+
+FORKED = TEXT.replace("  deadline_ms: 80 ", "  fork: {candidates: 4}\n  deadline_ms: 80 ")
+VISION, FUSE, ACTION = SERVO.stages
+SAMPLES = replace(ACTION, reads=(*ACTION.reads, "noise"))
+SAMPLED = replace(SERVO, noise="noise", stages=(VISION, FUSE, SAMPLES),
+                  buffers=(*SERVO.buffers, BufferSpec("noise", (32, 7), "float32", "input", timeless=True)))
+
+
+@pytest.mark.parametrize(("spec", "why"), [
+    (SERVO, "'color_servo' takes no noise, so all candidates would be the same"),
+    (replace(SAMPLED, buffers=(*SAMPLED.buffers, BufferSpec("memory", (4,), "float32", "state")),
+             stages=(VISION, FUSE, replace(SAMPLES, reads=(*SAMPLES.reads, "memory"), writes=("memory", "chunk")))),
+     "'color_servo' also writes memory there, of which a decision leaves only one behind"),
+    (replace(SAMPLED, stages=(replace(VISION, reads=(*VISION.reads, "noise")), FUSE, SAMPLES)),
+     "'color_servo' takes it in vision, action, and candidates share all that comes before the action"),
+], ids=["no noise", "a state", "noise in vision"])
+def test_candidates_that_would_be_equal_or_leave_more_behind_than_themselves_are_refused(spec, why):
+    """Before the robot moves: the engine would find out in warm-up, or never. A policy that samples its chunk takes them."""
+    verify(loads(FORKED), SAMPLED)
+    error = refused(FORKED, spec)
+    assert error.line == line_of(FORKED, "  fork: ")
+    assert_says(error, f"decision.fork: value 4 candidates: a policy whose action alone takes noise ... {why}: leave decision.fork out")

@@ -49,6 +49,18 @@ RULES = {
     "key absent": Case(
         "  rate_hz: 10", "",
         "decision.rate_hz: value (absent): required: a number from 0.1 to 1000", at="decision:"),
+    "one candidate": Case(
+        "  deadline_ms:", "  deadline_ms: 80\n  fork: {candidates: 1} #!",
+        "decision.fork.candidates: value 1: a whole number from 2 to 16"),
+    "too many candidates": Case(
+        "  deadline_ms:", "  deadline_ms: 80\n  fork: {candidates: 17} #!",
+        "decision.fork.candidates: value 17: a whole number from 2 to 16"),
+    "choice among nobody knows how many": Case(
+        "  deadline_ms:", "  deadline_ms: 80\n  fork: {select: medoid} #!",
+        "decision.fork.candidates: value (absent): required: a whole number from 2 to 16"),
+    "unknown choice": Case(
+        "  deadline_ms:", "  deadline_ms: 80\n  fork: {candidates: 4, select: closest} #!",
+        "decision.fork.select: value 'closest' ... closest_to_previous, medoid"),
     "text for a number": Case(
         "  rate_hz: 10", "  rate_hz: fast #!",
         "decision.rate_hz: value 'fast': a number from 0.1"),

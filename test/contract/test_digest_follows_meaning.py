@@ -132,6 +132,16 @@ def test_a_gripper_block_matters_and_having_none_does_not():
     assert len({DIGEST, *(digest(loads(t), SERVO, "w") for t in blocks)}) == 3
 
 
+def test_candidates_matter_and_having_none_does_not():
+    """How many there are, and which is taken, changes what is played; a contract without them keeps the digest (pinned below) that it
+    had before there were any."""
+    text = CONTRACT.read_text()
+    assert "fork:" not in text
+    forks = ("{candidates: 2}", "{candidates: 3}", "{candidates: 2, select: medoid}")
+    forked = [text.replace("decision:  ", f"decision:\n  fork: {fork}") for fork in forks]
+    assert len({DIGEST, *(digest(loads(t), SERVO, "w") for t in forked)}) == 4
+
+
 def test_digest_is_the_same_on_every_machine():
     """A capsule travels: the digest of the shipped contract is pinned, so that a change of its form is seen.
 

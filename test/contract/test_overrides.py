@@ -10,6 +10,7 @@ from contract_specs import CONTRACT, SERVO
 from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import load, loads
+from flashrt_ros.contract.schema import Fork
 from flashrt_ros.contract.verify import verify
 
 
@@ -49,6 +50,14 @@ def test_what_the_file_lacks_is_made():
 
 def test_a_null_block_can_be_filled():
     assert loads(TEXT.replace("fuse: {} ", "fuse: "), overrides={"stages.fuse.every": "2"}).refresh[1].every == 2
+
+
+def test_candidates_are_asked_for_by_their_number_and_taken_back_by_null():
+    """So that a sweep can set one chunk against several without a second file."""
+    forked = loads(TEXT, overrides={"decision.fork.candidates": "4"})
+    assert forked.fork == Fork(4, "closest_to_previous") and forked != loads(TEXT)
+    written = TEXT.replace("  deadline_ms: 80 ", "  fork: {candidates: 4}\n  deadline_ms: 80 ")
+    assert loads(written) == forked and loads(written, overrides={"decision.fork": "null"}) == loads(TEXT)
 
 
 @pytest.mark.parametrize(("overrides", "key", "line", "words"), [

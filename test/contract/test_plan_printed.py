@@ -13,7 +13,7 @@ from flashrt_ros.contract.closure import Run, hyper_period, plans, schedule
 from flashrt_ros.contract.errors import ContractError
 from flashrt_ros.contract.load import loads
 from flashrt_ros.contract.picture import svg
-from flashrt_ros.contract.schema import Gripper, PolicyChoice, Refresh
+from flashrt_ros.contract.schema import Fork, Gripper, PolicyChoice, Refresh
 from flashrt_ros.contract.spec import StageSpec
 from flashrt_ros.contract.table import grids, text
 from flashrt_ros.contract.verify import verify
@@ -67,6 +67,14 @@ def test_what_the_engine_fills_is_printed():
     words = svg(pipeline)
     assert words.count("filled by the engine") == 3 and "age of b in s" in words
     assert not {"noise", "age0", "age1"} & {row[0] for row in grids(pipeline)[3].rows}
+
+
+def test_candidates_are_printed():
+    """They multiply what the action costs, and decide which chunk the arm plays."""
+    pipeline = joined({StageSpec("see", ("camera0",), ("b",)): Rule(every=1)}, inputs=("noise",))
+    forked = verify(replace(pipeline.contract, fork=Fork(4, "medoid")), pipeline.spec)
+    for printed in (text, svg):
+        assert "; 4 candidates each, of which medoid is taken" in printed(forked) and "candidates" not in printed(pipeline)
 
 
 def test_warnings_are_printed():

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -17,14 +19,14 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineStatus
+from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineEvent, PipelineStatus
 from flashrt_ros.policies.tabletop_arm import HOME, JOINTS
 from flashrt_ros.resources import find
 from flashrt_ros.ros.convert import to_time
-from flashrt_ros.ros.images import encode
+from flashrt_ros.decode.images import encode
 from flashrt_ros.ros.player_node import PlayerNode
 from flashrt_ros.ros.policy_node import PolicyNode
-from flashrt_ros.ros.qos import LATCHED, RELIABLE
+from flashrt_ros.ros.qos import EVENTS, LATCHED, RELIABLE
 
 MS = 1_000_000
 PATIENCE_S = 30.0
@@ -34,16 +36,17 @@ TOPICS = {"scene": "scene_camera/image_raw", "wrist": "wrist_camera/image_raw"}
 
 class Rig:
     """Use as a context. `robot` publishes; what the nodes publish is kept in the lists. The arm stays where `joints` says.
-    player: further parameters of the player node."""
+    player: further parameters of the player node. folder: where the policy writes capsules; None: one that goes with the rig."""
 
-    def __init__(self, contract=None, nodes=("policy", "player"), autostart=True, start_ns=1000 * MS, player=None):
+    def __init__(self, contract=None, nodes=("policy", "player"), autostart=True, start_ns=1000 * MS, player=None, folder=None):
         sys.setswitchinterval(5e-5)  # three nodes in one interpreter, and a main thread that never rests
         rclpy.init()
         self.robot = Node("robot")
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.robot)
         self._scratch = tempfile.TemporaryDirectory()
-        common = {"use_sim_time": True, "autostart": autostart, "contract": str(contract or self._patient_contract())}
+        self.folder = folder or Path(self._scratch.name) / "capsules"
+        common = {"use_sim_time": True, "autostart": autostart, "contract": str(self._contract(contract))}
         # There are no controllers here, and a player would look for them for seconds.
         self._parameters = {"policy": common, "player": common | {"check_controllers": False} | (player or {})}
         self.nodes = {}
@@ -54,7 +57,7 @@ class Rig:
         self.names = list(JOINTS)
         self.frozen = self.silent = False
         self._clients = {}
-        self.chunks, self.states, self.statuses, self.epochs, self.trajectories = [], [], [], [], []
+        self.chunks, self.states, self.statuses, self.epochs, self.events, self.trajectories = [], [], [], [], [], []
         self._random = np.random.default_rng(0)
         self._clock = self.robot.create_publisher(Clock, "/clock", 1)
         self.joint_topic = self.robot.create_publisher(JointState, "joint_states", 10)
@@ -64,6 +67,7 @@ class Rig:
                                        (ExecutionState, "execution_state", self.states, qos_profile_sensor_data),
                                        (PipelineStatus, "policy/status", self.statuses, LATCHED),
                                        (PipelineEpoch, "pipeline_epoch", self.epochs, LATCHED),
+                                       (PipelineEvent, "policy/events", self.events, EVENTS),
                                        (JointTrajectory, "arm_controller/joint_trajectory", self.trajectories, RELIABLE)):
             self.robot.create_subscription(kind, topic, lambda message, kept=kept: kept.append(message), qos)
         self.chunk_topic = self.robot.create_publisher(ActionChunk, "action_chunk", RELIABLE)
@@ -128,13 +132,17 @@ class Rig:
         decider.wake()
         return decider._elapsed() == decider._index and decider.decisions == decider.chunks + decider.refused
 
-    def _patient_contract(self):
-        """The demo's, without the deadline guard: it measures real time, which a loaded test machine has little of."""
-        path = Path(self._scratch.name) / "patient.contract.yaml"
-        text = find("config/color_servo.contract.yaml").read_text()
-        assert ", deadline]" in text
-        path.write_text(text.replace(", deadline]", "]"))
-        return path
+    def _contract(self, given):
+        """A copy that writes into `folder`: of the given one, or of the demo's, without the deadline guard: it measures real time,
+        which a loaded test machine has little of."""
+        path = Path(given or find("config/color_servo.contract.yaml"))
+        text = path.read_text()
+        if given is None:
+            assert ", deadline]" in text
+            text = text.replace(", deadline]", "]")
+        copy = Path(self._scratch.name) / path.name
+        copy.write_text(text.replace("black_box: ~/.ros/flashrt", f"black_box: {self.folder}"))
+        return copy
 
     def client(self, kind, service):
         """One client per service, from when it has found its server. Now and then (seen three times in some thousand) the
@@ -152,6 +160,17 @@ class Rig:
                 raise AssertionError(f"{service} was not found")
             self._clients[service] = client
         return self._clients[service]
+
+    def call(self, kind, service, request=None, step=None):
+        """The answer of a service. step: what happens while it is waited for."""
+        future = self.client(kind, service).call_async(kind.Request() if request is None else request)
+        self.until(future.done, f"an answer of {service}", step=step)
+        return future.result()
+
+    def change(self, transition, node="policy"):
+        """Whether the lifecycle transition succeeded."""
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return self.call(ChangeState, f"{node}/change_state", request).success
 
     def send_joints(self, stamp_ns=None, **changes):
         message = JointState(name=self.names, position=self.joints.tolist())

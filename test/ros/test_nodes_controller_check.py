@@ -9,7 +9,6 @@ from puppet import FORWARD, contract
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from rig import Rig
-from test_nodes_lifecycle import change
 
 from flashrt_ros.msg import ExecutionState
 from flashrt_ros.policies.tabletop_arm import JOINTS
@@ -42,7 +41,7 @@ def controllers(parameters, gripper=GRIPPER):
 def player(parameters=None, path=None, robot=True, **arguments):
     """A configured player that has heard of the robot, and beside it the controllers that these parameters are of."""
     with Rig(path, nodes=("player",), autostart=False, player={"check_controllers": True} | arguments) as rig:
-        assert change(rig, Transition.TRANSITION_CONFIGURE, "player")
+        assert rig.change(Transition.TRANSITION_CONFIGURE, "player")
         if robot:
             rig.run_until(lambda: rig.nodes["player"]._joints_seen, "the joint states")
         if parameters is None:
@@ -53,7 +52,7 @@ def player(parameters=None, path=None, robot=True, **arguments):
 
 
 def activate(rig):
-    return change(rig, Transition.TRANSITION_ACTIVATE, "player")
+    return rig.change(Transition.TRANSITION_ACTIVATE, "player")
 
 
 def warned(capfd):
@@ -97,7 +96,7 @@ def test_a_player_that_was_there_before_the_robot_asks_when_it_comes(method, sta
             seen = len(rig.states)
             rig.run_until(lambda: len(rig.states) > seen + 20, "further states")
             assert {s.state for s in rig.states[seen:]} == {state} and all(said in s.reason for s in rig.states[seen:])
-            assert change(rig, Transition.TRANSITION_DEACTIVATE, "player")
+            assert rig.change(Transition.TRANSITION_DEACTIVATE, "player")
 
 
 @pytest.mark.parametrize("order", [ARM, (ARM[1], ARM[0], *ARM[2:])])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from image_messages import CONTAINERS, compressed, picture
 
 from flashrt_ros.contract.schema import Image
-from flashrt_ros.ros.images import ImageError, decode
+from flashrt_ros.decode.images import ImageError, decode
 
 IMAGE = Image(size=(12, 16), resize="exact")
 RGB = np.broadcast_to(np.array((210, 90, 30), np.uint8), (12, 16, 3))

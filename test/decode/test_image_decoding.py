@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from image_messages import CONTAINERS, ENCODE, picture, raw
 
 from flashrt_ros.contract.schema import Image
-from flashrt_ros.ros.images import ENCODINGS, decode
+from flashrt_ros.decode.images import ENCODINGS, decode
 
 SIDES = st.integers(1, 24)
 # BT.601, limited range (ITU-R BT.601, 8 bits): Y, U, V of the pure colours.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from image_messages import header, picture
 
 from flashrt_ros.contract.schema import Image
-from flashrt_ros.ros.images import decode, encode
+from flashrt_ros.decode.images import decode, encode
 
 
 def blank():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.ros.joints import JointError, JointSelector
+from flashrt_ros.decode.joints import JointError, JointSelector
 
 FIELDS = ("position", "velocity", "effort")
 FINITE = st.floats(-1e6, 1e6)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from image_messages import picture, raw
 
 from flashrt_ros.contract.schema import Image
-from flashrt_ros.ros.images import ImageError, decode
+from flashrt_ros.decode.images import ImageError, decode
 
 SIDES = st.integers(1, 40)
 

@@ -12,7 +12,7 @@ from image_messages import header, picture, raw
 
 from flashrt_ros.contract.schema import Image
 from flashrt_ros.errors import FlashRTError
-from flashrt_ros.ros.images import ENCODINGS, ImageError, decode, encode
+from flashrt_ros.decode.images import ENCODINGS, ImageError, decode, encode
 
 IMAGE = Image(size=(8, 8))
 
