@@ -17,8 +17,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from flashrt_ros.bench.camera_load import machine
 from flashrt_ros.bench.closed_loop import ClosedLoop
+from flashrt_ros.bench.machine import machine
 from flashrt_ros.capsule.maker import Asked, ChunkMaker, Made, NotMade
 from flashrt_ros.capsule.ring import Capsule
 from flashrt_ros.contract.load import load

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import struct
 import subprocess
 import sys
@@ -26,10 +25,12 @@ from typing import Any, Callable
 import cv2
 import numpy as np
 
+from flashrt_ros.bench.machine import machine
 from flashrt_ros.contract.schema import Image as ImageSpec
-from flashrt_ros.errors import FlashRTError
-from flashrt_ros.ros import dds, images
+from flashrt_ros.decode import images
 from flashrt_ros.decode.joints import JointSelector
+from flashrt_ros.errors import FlashRTError
+from flashrt_ros.ros import dds
 
 CAMERAS = ("scene", "wrist", "side")
 STATES = "joint_states"
@@ -282,18 +283,6 @@ def _line(child: subprocess.Popen) -> str:
     return line
 
 
-def machine() -> dict[str, str]:
-    """Where and when: no figure is worth anything without it."""
-    cpu = next((line.split(": ")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
-    return {
-        "cpu": f"{os.cpu_count()} x {cpu}",
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "fast_dds": "2" if "FASTRTPS_DEFAULT_PROFILES_FILE" in dds.environment() else "3",
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
 def table(rows: list[Row]) -> str:
     """One line per run; times in ms, as p50 / p99. `load` is the machine's load average before the run."""
     titles = {"callback": "callback", "taken_age": "age taken", "take": "take", "age": "age at use"}
@@ -323,7 +312,8 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.child == "receive":
         return receive(arguments.raw) or 0
     rows = []
-    print(*(f"{k}: {v}" for k, v in machine().items()), sep="\n")
+    facts = machine() | {"fast_dds": "2" if "FASTRTPS_DEFAULT_PROFILES_FILE" in dds.environment() else "3"}
+    print(*(f"{k}: {v}" for k, v in facts.items()), sep="\n")
     for profile in (True, False):
         for raw in (False, True):
             rows += [measure(arguments.seconds, raw, profile) for _ in range(arguments.repeat)]
@@ -331,7 +321,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         records = [asdict(row) | {"frames": row.frames, "met": row.met} for row in rows]
-        arguments.json.write_text(json.dumps({"machine": machine(), "rows": records}, indent=2) + "\n")
+        arguments.json.write_text(json.dumps({"machine": facts, "rows": records}, indent=2) + "\n")
     return 0 if all(row.met for row in rows if row.profile) else 1
 
 

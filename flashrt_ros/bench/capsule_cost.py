@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flashrt_ros import policies
-from flashrt_ros.bench.camera_load import machine
+from flashrt_ros.bench.machine import machine
 from flashrt_ros.capsule.record import Digests, Outside, Place, Record
 from flashrt_ros.capsule.ring import Ring
 from flashrt_ros.chunk.chunk import Cursor

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, Iterator
 
-from flashrt_ros.bench.camera_load import machine
 from flashrt_ros.bench.loop_rows import Row, parse_bare, parse_cyclictest, parse_wake_ups, table
+from flashrt_ros.bench.machine import machine
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.resources import find
 from flashrt_ros.ros import dds, realtime

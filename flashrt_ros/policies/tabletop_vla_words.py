@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flashrt_ros.policies.instruction import InstructionError, parse
+from flashrt_ros.policies.instruction import parse
 
 WORDS = ("", "pick", "put", "up", "the", "red", "green", "blue", "yellow", "cube", "bin", "in", "from", "moving", "belt")
 TEXT = 8  # words of the longest instruction

@@ -14,11 +14,11 @@ from trajectory_msgs.msg import JointTrajectory
 
 from flashrt_ros.bench.windows import Window
 from flashrt_ros.contract.schema import Contract, Output
+from flashrt_ros.decode.joints import JointSelector
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.ros.command_topics import WINDOWED
 from flashrt_ros.ros.convert import to_ns
-from flashrt_ros.decode.joints import JointSelector
 from flashrt_ros.ros.recorder import Recorder
 
 EVERY_ONE = QoSProfile(depth=1000)  # reliable: a window that is missed is a window unchecked

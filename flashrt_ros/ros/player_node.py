@@ -20,6 +20,7 @@ from flashrt_ros.chunk.chunk import ChunkError
 from flashrt_ros.chunk.splice import STRATEGIES
 from flashrt_ros.contract.load import load
 from flashrt_ros.contract.schema import Contract
+from flashrt_ros.decode.joints import JointSelector
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch
 from flashrt_ros.player.command import State
@@ -32,7 +33,6 @@ from flashrt_ros.ros.control_loop import ControlLoop
 from flashrt_ros.ros.controller_check import ControllerCheck
 from flashrt_ros.ros.convert import chunk_from_message, to_duration, to_time
 from flashrt_ros.ros.description import Description
-from flashrt_ros.decode.joints import JointSelector
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
 from flashrt_ros.ros.player_safety import Safety
 from flashrt_ros.ros.qos import ALL_CHUNKS, LATCHED

@@ -19,9 +19,9 @@ from std_msgs.msg import String
 
 from flashrt_ros.contract.schema import Contract
 from flashrt_ros.contract.schema import Image as ImageSpec
+from flashrt_ros.decode.images import decode
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineStatus
 from flashrt_ros.ros.convert import to_ns
-from flashrt_ros.decode.images import decode
 from flashrt_ros.ros.qos import LATCHED, RELIABLE
 
 FRAME_NS = 100_000_000  # keep a picture every 100 ms of simulated time

@@ -23,10 +23,10 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
+from flashrt_ros.decode.images import encode
 from flashrt_ros.errors import FlashRTError
 from flashrt_ros.policies.tabletop_arm import CAMERAS, HOME, JOINTS
 from flashrt_ros.ros.convert import to_ns, to_time
-from flashrt_ros.decode.images import encode
 from flashrt_ros.ros.qos import LATCHED, RELIABLE
 from flashrt_ros.ros.spin import spinning, until_interrupted
 from flashrt_ros.sim.controllers import GROUPS, Controllers

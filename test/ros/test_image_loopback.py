@@ -9,7 +9,8 @@ import pytest
 from image_messages import picture
 
 from flashrt_ros.contract.schema import Image as ImageSpec
-from flashrt_ros.ros import dds, images
+from flashrt_ros.decode import images
+from flashrt_ros.ros import dds
 
 rclpy = pytest.importorskip("rclpy")
 

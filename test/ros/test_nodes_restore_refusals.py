@@ -1,6 +1,5 @@
 """A restore that is refused, over real DDS: why, and that everything goes on as if nobody had asked."""
 
-from pathlib import Path
 
 import pytest
 from capsule_operator import listed, restore, run_on, snapshot
