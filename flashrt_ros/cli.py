@@ -61,13 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add_train_arguments(train)
     train.set_defaults(run=_train)
 
-    replay = commands.add_parser("replay", help="make a recorded decision again: the same, bit for bit?",
-                                 description="Makes the decision in a black box's file again. Exit code 0: it came out the same, bit for "
-                                 "bit; 2: not so, on another engine than the recorded; 1: not so, on the same.")
-    replay.add_argument("--capsule", type=Path, required=True, metavar="FILE", help="a file of the black box (contract's rollback.black_box)")
-    replay.add_argument("--device", default="", help="cpu or cuda (default: the recorded one, if it is here)")
-    replay.add_argument("--contract", type=Path, default=None, metavar="FILE", help="in place of the contract in the file")
-    replay.set_defaults(run=_replay)
+    _add_replay(commands)
 
     messages = commands.add_parser("messages", help="compile the package's ROS messages into this Python's prefix")
     messages.set_defaults(run=_messages)
@@ -117,6 +111,25 @@ def _add_eval(commands) -> None:
     evaluate.set_defaults(run=_eval)
 
 
+def _add_replay(commands) -> None:
+    replay = commands.add_parser(
+        "replay", help="decide again: on a rosbag, or one decision from the black box",
+        description="With BAG: what a policy decides on a recording, against what was done then. With --capsule: makes the decision in a "
+        "black box's file again; exit code 0: it came out the same, bit for bit; 2: not so, on another engine than the recorded; 1: not so, "
+        "on the same.")
+    replay.add_argument("bag", type=Path, nargs="?", default=None, help="a rosbag2 directory or a ROS 1 .bag file")
+    replay.add_argument("--capsule", type=Path, default=None, metavar="FILE", help="a file of the black box (contract's rollback.black_box)")
+    replay.add_argument("--contract", type=Path, default=None, metavar="FILE", help="whose inputs, policy and rates (with BAG; default: the "
+                        "demo's); in place of the one in the file (with --capsule)")
+    replay.add_argument("--device", default="", help="cpu or cuda (default: cpu; with --capsule the recorded one, if it is here)")
+    replay.add_argument("--threads", type=int, default=1, metavar="T", help="of PyTorch, with BAG (default: %(default)s)")
+    replay.add_argument("--remap", action="append", default=[], metavar="RECORDED:=CONTRACT", help="a topic's recorded name, and the contract's")
+    replay.add_argument("--task", default="", metavar="TEXT", help="the instruction, where none is recorded")
+    replay.add_argument("--distribution", default="jazzy", help="whose message definitions, where the bag has none (default: %(default)s)")
+    replay.add_argument("--json", type=Path, default=None, metavar="FILE", help="figures, with BAG")
+    replay.set_defaults(run=_replay)
+
+
 def _demo(options: argparse.Namespace) -> int:
     from flashrt_ros.ros.demo import demo
 
@@ -161,11 +174,22 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from flashrt_ros.replay.decision import replay
+    if (options.bag is None) == (options.capsule is None):
+        raise FlashRTError("flashrt replay: give either a BAG or --capsule FILE")
+    if options.capsule is not None:
+        from flashrt_ros.replay.decision import replay
 
-    verdict = replay(options.capsule, options.device, options.contract)
-    print(verdict.text)
-    return verdict.code
+        verdict = replay(options.capsule, options.device, options.contract)
+        print(verdict.text)
+        return verdict.code
+    from flashrt_ros.replay.bag_replay import replay_bag
+    from flashrt_ros.resources import DEFAULT_CONTRACT, find
+
+    if wrong := next((text for text in options.remap if text.count(":=") != 1), None):
+        raise FlashRTError(f"--remap {wrong!r}: write RECORDED:=CONTRACT, such as /camera/image_raw:=scene_camera/image_raw")
+    remap = dict(text.split(":=") for text in options.remap)
+    return replay_bag(options.bag, options.contract or find(DEFAULT_CONTRACT), remap, options.distribution, options.task, options.device or "cpu",
+                      options.threads, options.json)
 
 
 def _messages(options: argparse.Namespace) -> None:
