@@ -1,4 +1,4 @@
-"""Capsules that an operator has asked to keep, in host memory for longer than the ring does, and how a capsule is found by its id.
+"""Capsules that an operator has asked to keep, in host memory for longer than the ring; and how a capsule is found by its id.
 
 Owns the thread that seals and writes them, so that no decision waits for it. Knows no ROS.
 """
@@ -45,8 +45,8 @@ class Shelf:
         return self._folder / f"snapshot_{record.id[:16]}{SUFFIX}"
 
     def keep(self, ring: Ring, capsule: Capsule, path: Path | None, told: Told) -> None:
-        """Begin to keep a capsule of the ring and to write it to `path` (None: nowhere). To be called where decisions are made, between two of them.
-        told(problem) is called, on any thread, when that is done, or has failed: the problem is then not empty."""
+        """Begin to keep a capsule of the ring, and to write it to `path` (None: nowhere). Called on the thread that decides,
+        between two decisions. told(problem) is called, on any thread, when that is done (empty) or has failed."""
         try:
             copy = self._host.fetch(ring.memory(capsule))
         except CapsuleRefused as refused:
@@ -87,15 +87,15 @@ class Shelf:
 
 
 def find(digits: str, capsules: Iterable[AnyCapsule]) -> AnyCapsule:
-    """The one whose id begins with these hex digits; of two with one id, the later. Raises CapsuleRefused if there is none, more than one,
-    or less than LEAST_DIGITS are given."""
+    """The one whose id begins with these hex digits; of two with one id, the later. Raises CapsuleRefused if there is none, if there
+    are more, or if less than LEAST_DIGITS are given."""
     digits = digits.strip().lower()
     if len(digits) < LEAST_DIGITS:
         raise CapsuleRefused(GONE, f"'{digits}' is too short for the id of a capsule: give at least {LEAST_DIGITS} digits of it")
     found = {c.record.id: c for c in capsules if c.record.id.startswith(digits)}
     if not found:
-        raise CapsuleRefused(GONE, f"no capsule here has an id that begins with '{digits}': it was never taken here, or newer ones have taken its "
-                                   "place in the ring; list the capsules to see what there is, or restore it from its file")
+        raise CapsuleRefused(GONE, f"no capsule has an id that begins with '{digits}'; it was not taken here, or newer ones have "
+                                   "its place in the ring: list the capsules that there are, or restore it from its file")
     if len(found) > 1:
-        raise CapsuleRefused(GONE, f"the ids of {len(found)} capsules begin with '{digits}': {', '.join(found)}; give more digits")
+        raise CapsuleRefused(GONE, f"the ids of {len(found)} capsules begin with '{digits}'; give more digits: {', '.join(found)}")
     return next(iter(found.values()))

@@ -1,6 +1,7 @@
 """The policy node's services around capsules: keep one, list them, go back to one.
 
-Owns what a request means and how it is answered. Fetching happens on the decider's thread (capsule/shelf.py), going back as well (decider.py).
+Owns what a request means and how it is answered. What it leads to happens on the decider's thread, between two decisions: see
+capsule/shelf.py and decider.py.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _back(ring: tuple[Capsule, ...], steps: int) -> Capsule:
     if not ring:
         raise CapsuleRefused(GONE, "the ring is empty: no decision has been good since the node was activated")
     if steps >= len(ring):
-        raise CapsuleRefused(GONE, f"steps_back is {steps}; the ring holds {len(ring)} good decisions, so it is at most {len(ring) - 1}")
+        raise CapsuleRefused(GONE, f"steps_back is {steps}; with {len(ring)} good decisions in the ring it is at most {len(ring) - 1}")
     return ring[-1 - steps]
 
 

@@ -128,7 +128,7 @@ class Decider:
             return self.session.raise_epoch("restore")
 
     def at_boundary(self, job: Callable[[], None]) -> None:
-        """Call job on the worker's thread between two decisions, in the order of the calls; when stop() returns at the latest."""
+        """Call job on the worker's thread between two decisions, in the order of asking; before stop() returns at the latest."""
         with self._turn:
             self._jobs.append(job)
 
@@ -246,7 +246,8 @@ class Decider:
     def _restore(self, capsule: Capsule | Stored) -> None:
         boundary = capsule.record.boundary
         # In an earlier session, or before a jump of the clock, an index meant another time.
-        same_grid = boundary.decision is not None and boundary.now_ns == self._start_ns + boundary.decision * self.pipeline.period_ns
+        same_grid = (boundary.decision is not None
+                     and boundary.now_ns == self._start_ns + boundary.decision * self.pipeline.period_ns)
         try:
             self.maker.restore(capsule, self.task, same_grid)
         except FlashRTError as error:
@@ -256,7 +257,8 @@ class Decider:
         self.tell(Event("restore", self.session.epoch, detail, capsule_id=capsule.record.id))
 
     def _conclude(self, epoch: int, state: str, reason: str) -> None:
-        """What the worker has to say of a decision, unless the epoch has risen since: then it is no longer asked. A fault always is."""
+        """What the worker has to say of a decision, unless the epoch has risen since: then it is no longer asked. A fault is
+        always told."""
         with self._turn:
             if epoch == self.session.epoch or state == "fault":
                 self._say(state, reason)

@@ -25,8 +25,8 @@ class PlayerStates:
         self._states.append(state)
 
     def at(self, now_ns: int, joints: Sequence[str]) -> tuple[Cursor, Commanded | None]:
-        """The player's cursor at now_ns, and what it commanded these joints: of the newest state not after it. Without one, a cursor that says
-        nothing; None if it says nothing of one of the joints, or does not know yet where they are."""
+        """The player's cursor at now_ns, and what it commanded these joints, by the newest state not after it; a cursor that says
+        nothing if there is none, and None if it says nothing of one of the joints, or does not know yet where they are."""
         for state in reversed(tuple(self._states)):
             lag_ns = now_ns - to_ns(state.header.stamp)
             if lag_ns >= 0:

@@ -153,7 +153,8 @@ class PolicyNode(ManagedNode):
         decider = self._decider
         if decider is not None and decider.bug:
             self.get_logger().error(decider.bug, throttle_duration_sec=5.0)
-        self._status.publish(pipeline_status(decider, self._inputs, now_ns, self.reason, self._digests, self._warnings, self._black_box))
+        self._status.publish(pipeline_status(decider, self._inputs, now_ns, self.reason, self._digests, self._warnings,
+                                             self._black_box))
 
     def _on_task(self, name: str, text: str) -> None:
         """An instruction came on the topic. There is nobody to answer to: what can't be followed ends the old task."""

@@ -42,7 +42,8 @@ def pipeline_status(decider: Decider | None, inputs: Inputs | None, now_ns: int,
                              warnings=list(warnings))
     message.header.stamp = to_time(now_ns)
     if black_box is not None:
-        message.black_boxes, message.black_boxes_lost, message.black_box = black_box.written, black_box.lost, str(black_box.last or "")
+        message.black_boxes, message.black_boxes_lost = black_box.written, black_box.lost
+        message.black_box = str(black_box.last or "")
         message.warnings += [f"black box: {black_box.problem}"] if black_box.problem else []
     if decider is None:
         return message

@@ -48,7 +48,9 @@ def test_one_outlier_is_never_the_most_ordinary(common, i, far):
 def test_what_is_not_finite_is_taken_only_if_all_are_so(candidates, i, bad):
     planned = candidates[(i + 1) % 4].copy()
     candidates[i, 2, 1] = bad
-    assert medoid(candidates) != i and closest_to_previous(candidates, planned) != i
+    others = np.delete(np.arange(4), i)  # among which it makes no difference
+    assert medoid(candidates) == others[medoid(candidates[others])]
+    assert closest_to_previous(candidates, planned) == others[closest_to_previous(candidates[others], planned)]
     assert closest_to_previous(candidates, np.full((5, 2), np.nan)) == (1 if i == 0 else 0)
     ended = np.where(np.arange(5)[:, None] < 2, candidates[i], np.nan)  # the plan, which i repeats, ends before the bad row
     assert closest_to_previous(candidates, ended) != i
@@ -63,21 +65,46 @@ def test_of_equals_the_first_is_taken(candidates, i):
     assert medoid(candidates[[0] * 4]) == 0
 
 
-def test_rows_are_compared_with_what_was_planned_for_the_same_moment():
-    """Two decisions lie 100 ms apart, five steps of the chunk: row 0 of the new one belongs to row 5 of the old. And a gripper in metres
-    counts as an arm's joint does, by what its speed allows."""
-    contract = load(find(DEFAULT_CONTRACT), {"decision.fork.candidates": "2", "decision.fork.select": "closest_to_previous"})
+def selecting(offset_ms: int = 0) -> tuple[Select, np.ndarray]:
+    """By closeness to a last chunk of epoch 1 whose 32 rows rise by 0.01 a step, which are returned."""
+    offsets = {f"outputs[{i}].offset_ms": str(offset_ms) for i in range(2)}
+    contract = load(find(DEFAULT_CONTRACT), {"decision.fork.candidates": "2", "decision.fork.select": "closest_to_previous", **offsets})
     pipeline = verify(contract, policies.spec(contract.policy))
-    last = LastChunk(pipeline, 0)
-    rows = np.arange(32.0)[:, None] * np.full(7, 0.01)
+    last, rows = LastChunk(pipeline, 0), np.arange(32.0)[:, None] * np.full(7, 0.01)
     last.chunk = Chunk(JOINTS, rows, 0, 20 * MS, session=7, epoch=1, seq=1)
-    select, cursor = Select(pipeline, last), Cursor(1, 5, 7, 1, 1, 5.0)
-    assert select.of(np.stack([rows, rows + 0.05]), cursor, 100 * MS, 1) == 1
-    assert select.of(np.stack([rows, rows + 0.05]), cursor, 100 * MS, 2) == 0  # in another epoch nothing is planned: the decision's own
+    return Select(pipeline, last), rows
+
+
+def at(step: float) -> Cursor:
+    return Cursor(1, 5, 7, 1, 1, step)
+
+
+@pytest.mark.parametrize(("offset_ms", "chosen"), [(0, 1), (40, 2)])
+def test_rows_are_compared_with_what_was_planned_for_the_same_moment(offset_ms, chosen):
+    """Two decisions lie 100 ms apart, five steps of the chunk: row 0 of the new one belongs to row 5 of the old, and to a later one if it
+    is meant for some time after the decision. In another epoch nothing is planned: the decision's own is taken."""
+    select, rows = selecting(offset_ms)
+    candidates = np.stack([rows, rows + 0.05, rows + 0.07])
+    assert select.of(candidates, at(5.0), 100 * MS, 1) == chosen
+    assert select.of(candidates, at(5.0), 100 * MS, 2) == 0
+
+
+def test_a_gripper_in_metres_counts_as_an_arms_joint_does():
+    """By what its speed allows: though the gripper is off by fewer metres than the joint by radians, it is the farther one."""
+    select, rows = selecting()
     arm, gripper = rows + 0.05, rows + 0.05
     arm[:, 0] += 0.02  # a hundredth of what it may move in a second
     gripper[:, 6] += 0.004  # a fiftieth
-    assert select.of(np.stack([gripper, arm]), cursor, 100 * MS, 1) == 1
+    assert select.of(np.stack([gripper, arm]), at(5.0), 100 * MS, 1) == 1
+
+
+def test_beyond_the_end_of_what_was_planned_nothing_is_compared():
+    """There the last chunk says nothing; taken for a wish to stand still, it would favour candidates that stop."""
+    select, rows = selecting()
+    goes_on = rows + 0.27
+    stops = np.minimum(goes_on, rows[-1]) + 0.001
+    assert select.of(np.stack([stops, goes_on]), at(27.0), 540 * MS, 1) == 1
+    assert select.of(np.stack([goes_on, np.broadcast_to(rows[-1], rows.shape)]), at(40.0), 800 * MS, 1) == 0  # all of it is past
 
 
 def _spread(candidates: np.ndarray, i: int) -> float:

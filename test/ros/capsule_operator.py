@@ -7,8 +7,12 @@ def snapshot(rig, **request):
     """The answer, once the event has told the outcome; and the event."""
     answer = rig.call(SnapshotCapsule, "policy/snapshot", SnapshotCapsule.Request(**request), step=rig.advance)
     assert answer.accepted and answer.message == ""
-    rig.run_until(lambda: any(e.kind == "snapshot" and e.capsule_id == answer.id for e in rig.events), "the outcome of the snapshot")
-    return answer, next(e for e in rig.events if e.kind == "snapshot" and e.capsule_id == answer.id)
+
+    def outcomes():
+        return [e for e in rig.events if e.kind == "snapshot" and e.capsule_id == answer.id]
+
+    rig.run_until(outcomes, "the outcome of the snapshot")
+    return answer, outcomes()[-1]
 
 
 def restore(rig, **request):

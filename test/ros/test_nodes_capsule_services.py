@@ -1,4 +1,4 @@
-"""An operator keeps capsules and goes back to them, over real DDS: what comes of it, and that a refusal leaves everything as it was."""
+"""An operator keeps capsules and goes back to them, over real DDS. What is refused stands in test_nodes_restore_refusals.py."""
 
 import copy
 
@@ -78,10 +78,15 @@ def test_a_restore_begins_a_new_epoch_from_the_capsule(rig, how):
     assert first.parent_capsule_id == answer.id and second.parent_capsule_id == first.capsule_id
     assert first.seq > old.seq and first.session == old.session and first.decision > old.decision
     assert (rig.epochs[-1].reason, rig.epochs[-1].epoch) == ("restore", epoch + 1)
-    assert [e.capsule_id for e in rig.events if e.kind == "restore" and e.detail.startswith("back at decision")] == [answer.id]
-    rig.run_until(lambda: (rig.states[-1].state, rig.states[-1].epoch) == (ExecutionState.PLAYING, epoch + 1), "the new epoch to play")
-    played = [state.epoch for state in rig.states if state.state == ExecutionState.PLAYING]
-    assert played == sorted(played)
+    rig.run_until(lambda: any(e.kind == "restore" for e in rig.events), "the event")
+    [event] = [e for e in rig.events if e.kind == "restore"]
+    assert event.detail.startswith("back at decision") and event.capsule_id == answer.id
+
+    def played():
+        return [state.epoch for state in rig.states if state.state == ExecutionState.PLAYING]
+
+    rig.run_until(lambda: played()[-1] == epoch + 1, "the new epoch to play")
+    assert played() == sorted(played())
 
     def offer_the_old_plan():
         old.seq += 1000
@@ -89,7 +94,7 @@ def test_a_restore_begins_a_new_epoch_from_the_capsule(rig, how):
         rig.advance()
 
     rig.until(lambda: "old_epoch" in rig.states[-1].refusal_causes, "a refusal of the old epoch", step=offer_the_old_plan)
-    assert all(state.epoch == epoch + 1 for state in rig.states[-3:])
+    assert played() == sorted(played())
 
 
 def test_steps_back_count_good_decisions(rig):
@@ -119,29 +124,34 @@ def test_the_list_tells_whose_each_capsule_is(rig):
     chunks = {chunk.capsule_id: chunk for chunk in rig.chunks}
     for capsule in capsules:
         chunk = chunks[capsule["id"]]
-        assert [capsule[f] for f in ("session", "epoch", "seq", "decision")] == [chunk.session, chunk.epoch, chunk.seq, chunk.decision]
-        assert capsule["stamp"] == chunk.decision_stamp and capsule["task"] == TASK and capsule["parent"] == chunk.parent_capsule_id
+        for field in ("session", "epoch", "seq", "decision"):
+            assert capsule[field] == getattr(chunk, field)
+        assert capsule["stamp"] == chunk.decision_stamp and capsule["task"] == TASK
+        assert capsule["parent"] == chunk.parent_capsule_id
 
 
 def test_a_capsule_of_another_task_is_refused(rig):
     """The task that was given since stands; a belief about the red cube must not guide the arm to it."""
     kept = snapshot(rig)[0].id
-    assert rig.call(SetTask, "policy/set_task", SetTask.Request(text=OTHER_TASK), step=rig.advance).accepted
-    epoch = rig.epochs[-1].epoch
-    for request in ({"id": kept}, {"steps_back": 0}):
-        answer = restore(rig, **request)
-        if request.get("id") or rig.chunks[-1].epoch < epoch:
-            assert not answer.accepted and TASK in answer.message and OTHER_TASK in answer.message and answer.epoch == epoch
+    given = rig.call(SetTask, "policy/set_task", SetTask.Request(text=OTHER_TASK))
+    assert given.accepted
+    for request in ({"id": kept}, {}):
+        answer = rig.call(RestoreCapsule, "policy/restore", RestoreCapsule.Request(**request))
+        assert not answer.accepted and TASK in answer.message and OTHER_TASK in answer.message
+        assert answer.epoch == given.epoch
+    run_on(rig, 2)
+    assert rig.chunks[-1].epoch == given.epoch and not any(e.kind == "restore" for e in rig.events)
     assert rig.call(SetTask, "policy/set_task", SetTask.Request(text=TASK), step=rig.advance).accepted
     assert restore(rig, id=kept).accepted
 
 
 def test_a_restore_overtaken_by_a_reset_is_forgotten_with_the_rest(rig):
     """What is asked for takes effect in the order of asking: after a reset nothing is believed, an older wish included."""
+    epoch = rig.chunks[-1].epoch
     assert rig.call(Trigger, "policy/rollback").success
     assert rig.call(Trigger, "policy/reset").success
-    first, _ = first_of(rig, rig.epochs[-1].epoch)
-    assert first.parent_capsule_id == "" and first.epoch == rig.epochs[-1].epoch
+    first, _ = first_of(rig, epoch + 2)
+    assert first.parent_capsule_id == ""
 
 
 def test_nothing_is_kept_before_a_decision_was_good():
@@ -167,8 +177,8 @@ def test_an_inactive_node_answers_that_it_is_inactive():
 
 
 def test_a_kept_capsule_survives_until_cleanup_and_can_be_restored_in_a_later_session(rig):
-    """An operator deactivates to change something at the cell, and goes on where the arm was. A snapshot that was asked for just before
-    is taken, too."""
+    """An operator deactivates to change something at the cell, and goes on where the arm was. A snapshot that was asked for just
+    before is taken, too."""
     run_on(rig, DEPTH)
     asked = rig.call(SnapshotCapsule, "policy/snapshot")  # no boundary since: time stands still
     assert rig.change(Transition.TRANSITION_DEACTIVATE)
@@ -188,16 +198,17 @@ def test_a_kept_capsule_survives_until_cleanup_and_can_be_restored_in_a_later_se
 
 
 def test_a_capsule_from_before_a_jump_of_the_clock_can_be_restored(rig):
-    """A simulation that was set back has other decisions under the same numbers; waiting for the old numbers would be waiting for long."""
+    """A simulation that was set back has other decisions under the same numbers; to wait for those to come again could take hours."""
     run_on(rig, DEPTH)
     kept = snapshot(rig)[0].id
     rig.now_ns = 400 * MS
-    rig.run_until(lambda: rig.epochs[-1].reason == "clock jump" and rig.chunks[-1].epoch == rig.epochs[-1].epoch, "a chunk of the new time")
+    rig.run_until(lambda: rig.epochs[-1].reason == "clock jump", "the announcement")
+    run_on(rig, 2)
     last = rig.chunks[-1]
     answer = rig.call(RestoreCapsule, "policy/restore", RestoreCapsule.Request(id=kept))
     first, second = first_of(rig, answer.epoch)
     assert first.parent_capsule_id == kept and [first.decision, second.decision] == [last.decision + 1, last.decision + 2]
-    assert all(to_ns(age) < 1000 * MS for age in first.stage_ages)
+    assert all(-100 * MS < to_ns(age) < 1000 * MS for age in first.stage_ages)
 
 
 def test_a_snapshot_that_can_not_be_written_says_so_and_is_kept(tmp_path):
