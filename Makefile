@@ -33,8 +33,9 @@ test: install
 	@$(BIN)/python -m pytest $(TESTS)
 
 # Only what talks to ROS: the second distribution in CI.
+# Drills and measurements are left to `make test`: they look at the arm, not at the distribution.
 nodes-test: install
-	@$(BIN)/python -m pytest test/ros
+	@$(BIN)/python -m pytest test/ros --ignore-glob='*drill*' --ignore-glob='*fault_*' --ignore-glob='*loop_bench*'
 
 colcon-test: install
 	@scripts/colcon_test.sh $(VENV)

@@ -62,13 +62,13 @@ def save(path: Path, stored: Stored, evidence: Evidence | None = None) -> None:
 def load(path: Path) -> tuple[Stored, Evidence | None]:
     """Raises CapsuleRefused for a file that is missing, no capsule, cut short, of another version, or damaged anywhere."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise CapsuleRefused(FILE, f"{path}: {error.strerror}; give the path of a file that ends in {SUFFIX}") from error
-    if not S_ISREG(found.st_mode):  # to open a pipe, for one, would wait for a writer
+    if not S_ISREG(status.st_mode):  # to open a pipe, for one, would wait for a writer
         raise CapsuleRefused(FILE, f"{path}: not a regular file; give the path of a file that ends in {SUFFIX}")
-    if found.st_size > LARGEST:
-        raise CapsuleRefused(FILE, f"{path}: {found.st_size} bytes; a capsule has at most {LARGEST}")
+    if status.st_size > LARGEST:
+        raise CapsuleRefused(FILE, f"{path}: {status.st_size} bytes; a capsule has at most {LARGEST}")
     try:
         with safe_open(path, framework="pt") as file:
             plain = json.loads((file.metadata() or {})[HEADER])

@@ -136,7 +136,8 @@ def _first(wrong: np.ndarray) -> tuple[int, int] | None:
 def _paced(pipeline: Pipeline) -> np.ndarray:
     """bool [N]: the joints that are to move at a pace. A gripper's position is a command, and a sane policy tells it from one
     step to the next to open: one with two positions always, and tabletop_vla where it leaves a plan, at up to 13 times the limit.
-    A gripper is what has two positions, or a controller of its own beside others."""
+    A gripper is what has two positions, or a controller of its own beside one of several joints."""
     joints, outputs = pipeline.spec.joints, pipeline.contract.outputs
-    grippers = {o.select[0] for o in outputs if o.gripper is not None or len(o.select) == 1 < len(joints)}
+    arm = any(len(o.select) > 1 for o in outputs)  # else each joint of the arm may have a controller to itself
+    grippers = {o.select[0] for o in outputs if o.gripper is not None or (arm and len(o.select) == 1)}
     return np.array([joint not in grippers for joint in joints])

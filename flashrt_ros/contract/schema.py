@@ -107,8 +107,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Per joint, SI units (rad or m, and their rates). boundary_jump: the largest allowed step between what was
-    planned and what a new chunk says for the same time. tracking_error: how far a joint may be from its command."""
+    """Per joint, SI units (rad or m, and their rates). boundary_jump: how far from where the arm is a new
+    chunk may begin. tracking_error: how far a joint may be from its command."""
 
     position: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
     velocity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))

@@ -230,6 +230,11 @@ def test_a_gripper_is_known_by_its_block_or_by_its_own_controller():
     assert judge(chunk) is None
     shared = replace(whole, contract=replace(whole.contract, outputs=(everything,)))
     assert judge(chunk, guards=Guards(shared)).guard == VELOCITY
+    each = tuple(replace(everything, name=joint, select=(joint,)) for joint in JOINTS)  # an arm with a controller per joint is no gripper
+    apart = Guards(replace(whole, contract=replace(whole.contract, outputs=each)))
+    spike = still()
+    spike[10:, 2] += 1.0
+    assert judge(spike, guards=apart).guard == VELOCITY and judge(still(AWAY), guards=apart).guard == JUMP
     elbow = still()[:, 2:3]
     elbow[10:] += 1.0
     for block, trips in ((None, True), (Gripper(close_at=0.0, open_at=1.0, closed=0.0, open=1.0), False)):

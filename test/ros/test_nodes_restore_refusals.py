@@ -1,5 +1,6 @@
 """A restore that is refused, over real DDS: why, and that everything goes on as if nobody had asked."""
 
+import os
 
 import pytest
 from capsule_operator import listed, restore, run_on, snapshot
@@ -34,6 +35,12 @@ def damaged(rig, stranger):
     return {"file": str(path)}
 
 
+def pipe(rig, stranger):
+    path = rig.folder.parent / "pipe"
+    os.mkfifo(path)
+    return {"file": str(path)}
+
+
 REFUSED = {
     "an unknown id": (lambda rig, stranger: {"id": "0123456789"}, ["0123456789", "list"]),
     "too few digits": (lambda rig, stranger: {"id": listed(rig)[0]["id"][:5]}, ["at least 6"]),
@@ -41,7 +48,8 @@ REFUSED = {
     "another contract's file": (lambda rig, stranger: {"file": stranger}, ["belongs to the contract", "load the contract"]),
     "a damaged file": (damaged, ["damaged"]),
     "a file that is none": (lambda rig, stranger: {"file": "/nowhere/at.all"}, ["/nowhere/at.all", "No such file"]),
-    "a folder": (lambda rig, stranger: {"file": str(rig.folder.parent)}, ["not a capsule"]),
+    "a folder": (lambda rig, stranger: {"file": str(rig.folder.parent)}, ["not a regular file"]),
+    "a pipe, which would be waited for": (pipe, ["not a regular file"]),
     "two at once": (lambda rig, stranger: {"file": stranger, "steps_back": 1}, ["file", "steps_back", "one of"]),
 }
 
