@@ -161,6 +161,7 @@ def test_without_a_player_what_is_measured_counts():
     """Before the first message of the player, and for an evaluation that has none."""
     assert judge(still()) is None
     assert judge(still(AWAY)).guard == JUMP
+    assert judge(still(0.7 * MIDDLE)).guard == JUMP  # towards zero, which is not where an unheard player commands
 
 
 @pytest.mark.parametrize("without", [
