@@ -66,7 +66,7 @@ def load(path: Path) -> tuple[Stored, Evidence | None]:
     except OSError as error:
         raise CapsuleRefused(FILE, f"{path}: {error.strerror}; give the path of a file that ends in {SUFFIX}") from error
     if not S_ISREG(status.st_mode):  # to open a pipe, for one, would wait for a writer
-        raise CapsuleRefused(FILE, f"{path}: not a regular file; give the path of a file that ends in {SUFFIX}")
+        raise CapsuleRefused(FILE, f"{path}: not a capsule, for it is not a regular file; give the path of a file that ends in {SUFFIX}")
     if status.st_size > LARGEST:
         raise CapsuleRefused(FILE, f"{path}: {status.st_size} bytes; a capsule has at most {LARGEST}")
     try:
