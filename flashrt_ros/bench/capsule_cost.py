@@ -111,7 +111,7 @@ def measure(pipeline: Pipeline, policy: Policy, device: str, rounds: int) -> dic
         _timed(times["restore, exact"], wait, lambda: ring.load(capsule))
     engine.close()
     return {"device": torch.cuda.get_device_name() if engine.device.type == "cuda" else "cpu", "bytes": engine.slab.memory.numel(),
-            "buffers": len(engine.slab.places), "rounds": rounds, "ms": {what: _figures(t[20:]) for what, t in times.items()}}
+            "buffers": len(engine.slab.regions), "rounds": rounds, "ms": {what: _figures(t[20:]) for what, t in times.items()}}
 
 
 def _timed(times: list[float], wait: Callable[[], None], call: Callable):

@@ -12,18 +12,13 @@ from typing import Callable
 
 import numpy as np
 
-from flashrt_ros import policies
 from flashrt_ros.bench.jobs import MEASURED
 from flashrt_ros.bench.smoothness import mean_jump, rms_jerk
+from flashrt_ros.capsule.assembly import assemble
 from flashrt_ros.capsule.maker import Asked, ChunkMaker, Made
-from flashrt_ros.capsule.record import Digests
 from flashrt_ros.capsule.rollback import State
-from flashrt_ros.contract.digest import digest
-from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import Contract
-from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.continuation import Commanded
-from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.policies.instruction import Instruction
@@ -65,12 +60,8 @@ class ClosedLoop:
     def __init__(self, contract: Contract, latency: int | str = 40 * MS, see: Callable[[np.ndarray], np.ndarray] | None = None,
                  device: str = "cpu", threads: int = 1, strategy: str = "latest", maker: type[ChunkMaker] = ChunkMaker) -> None:
         self._contract = contract
-        self._pipeline: Pipeline = verify(contract, policies.spec(contract.policy))
-        policy = policies.load(contract.policy, device)
-        self.digest = digest(contract, self._pipeline.spec, policy.weights_digest())
-        forks = 1 if contract.fork is None else contract.fork.candidates
-        self._engine = Engine(self._pipeline, policy, device, threads, background="synchronous", forks=forks)
-        self._digests = Digests(self.digest, policy.weights_digest(), self._engine.engine_digest())
+        self._engine, self._digests = assemble(contract, device, threads)
+        self._pipeline, self.digest = self._engine.pipeline, self._digests.contract
         self._engine.warm_up()
         self._make_maker = maker
         self._latency, self._see = latency, see or (lambda image: image)

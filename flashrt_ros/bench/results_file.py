@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Sequence
 
 from flashrt_ros import __version__
 from flashrt_ros.bench.jobs import EvaluationError, Setting
+from flashrt_ros.bench.machine import cpu
 from flashrt_ros.bench.rows import Line, Result, Row
 
 FORMAT = 1
@@ -128,11 +128,7 @@ def _row(data: dict) -> Row:
 
 
 def _machine(device: str) -> str:
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        name = models[0] if models else name
+    name = cpu()
     if device.startswith("cuda"):
         import torch
 

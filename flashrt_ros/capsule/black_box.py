@@ -1,17 +1,15 @@
 """The black box: of every decision that a guard stopped, the capsule before it and what it saw, on disk.
 
-Owns the writer thread and the bounds of the folder. Nothing here ever waits in the way of a decision, or raises into it: what cannot be
+Owns what is written and the bounds of the folder. Nothing here ever waits in the way of a decision, or raises into it: what cannot be
 written is counted.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from queue import SimpleQueue
 
 import torch
 
@@ -20,6 +18,7 @@ from flashrt_ros.capsule.file import SUFFIX, save
 from flashrt_ros.capsule.host import HostCopy, HostTier
 from flashrt_ros.capsule.record import Record
 from flashrt_ros.capsule.stored import seal
+from flashrt_ros.capsule.worker import Worker
 from flashrt_ros.engine.engine import Engine
 
 OWN = f"{'[0-9]' * 8}T*_*_*_*_*_*{SUFFIX}"  # what may be removed: nothing that a person has put there under a name of its own
@@ -36,12 +35,10 @@ class BlackBox:
     def __init__(self, folder: str | Path, engine: Engine, limit: int = 64, max_bytes: int = 2 << 30) -> None:
         self._folder, self._limit, self._max_bytes = Path(folder).expanduser(), limit, max_bytes
         self._host = HostTier(engine)
-        self._jobs: SimpleQueue[tuple[Record, HostCopy, Evidence] | None] = SimpleQueue()
+        self._worker = Worker("black-box")
         self.written = self.lost = 0
         self.problem = ""
         self.last: Path | None = None
-        self._thread = threading.Thread(target=self._work, name="black-box", daemon=True)
-        self._thread.start()
 
     def keep(self, record: Record, memory: torch.Tensor, evidence: Evidence) -> None:
         """Take evidence of a decision that has just been stopped. record, memory: of the boundary before it. evidence: without outputs, which
@@ -51,22 +48,20 @@ class BlackBox:
             self.lost += 1
             self.problem = "trips come faster than they can be written"
         else:
-            self._jobs.put((record, copy, evidence))
+            self._worker.do(lambda: self._try(record, copy, evidence))
 
     def close(self) -> None:
         """Returns when all that was taken is written or lost."""
-        self._jobs.put(None)
-        self._thread.join()
+        self._worker.close()
 
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            try:
-                self._write(*job)
-            except Exception as error:  # a bug here must not cost the evidence of every later trip
-                self.lost += 1
-                self.problem = f"{self._folder}: {type(error).__name__}: {error}"
-            finally:
-                job[1].release()
+    def _try(self, record: Record, copy: HostCopy, evidence: Evidence) -> None:
+        try:
+            self._write(record, copy, evidence)
+        except Exception as error:  # a bug here must not cost the evidence of every later trip
+            self.lost += 1
+            self.problem = f"{self._folder}: {type(error).__name__}: {error}"
+        finally:
+            copy.release()
 
     def _write(self, record: Record, copy: HostCopy, evidence: Evidence) -> None:
         copy.wait()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Mapping
 
 from flashrt_ros.capsule.record import Digests, Record
-from flashrt_ros.engine.slab import Place
+from flashrt_ros.engine.slab import Region
 from flashrt_ros.errors import FlashRTError
 
 # Why a capsule is refused.
@@ -49,15 +49,15 @@ def check_task(record: Record, task: str) -> None:
                                    "that task again first, or start afresh with reset")
 
 
-def check_layout(record: Record, found: Mapping[str, tuple[tuple[int, ...], str]], places: Mapping[str, Place]) -> None:
-    """Refuse tensors (name -> shape, dtype) that are not exactly those of `places`. Raises CapsuleRefused."""
+def check_layout(record: Record, found: Mapping[str, tuple[tuple[int, ...], str]], regions: Mapping[str, Region]) -> None:
+    """Refuse tensors (name -> shape, dtype) that are not exactly those of `regions`. Raises CapsuleRefused."""
     capsule = f"capsule {record.id[:12]}"
-    for name in places.keys() - found.keys():
+    for name in regions.keys() - found.keys():
         raise CapsuleRefused(BUFFER, f"{capsule} lacks the buffer '{name}', which is live at a boundary of this pipeline")
-    for name in found.keys() - places.keys():
+    for name in found.keys() - regions.keys():
         raise CapsuleRefused(BUFFER, f"{capsule} holds the buffer '{name}', which this pipeline does not keep")
-    for name, place in places.items():
-        if found[name] != (place.shape, place.dtype):
+    for name, region in regions.items():
+        if found[name] != (region.shape, region.dtype):
             shape, dtype = found[name]
-            raise CapsuleRefused(BUFFER, f"{capsule}: buffer '{name}' is {dtype} {list(shape)}; this pipeline's is {place.dtype} "
-                                         f"{list(place.shape)}")
+            raise CapsuleRefused(BUFFER, f"{capsule}: buffer '{name}' is {dtype} {list(shape)}; this pipeline's is {region.dtype} "
+                                         f"{list(region.shape)}")

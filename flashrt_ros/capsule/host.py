@@ -26,16 +26,16 @@ class HostCopy:
 
 
 class HostTier:
-    """Room for `count` boundaries that are in use at once."""
+    """Room for `count` boundaries that are in use at once. outputs: whether what stages have written is fetched, too."""
 
-    def __init__(self, engine: Engine, count: int = 2) -> None:
+    def __init__(self, engine: Engine, count: int = 2, outputs: bool = True) -> None:
         self._engine = engine
         self._free: SimpleQueue[tuple[torch.Tensor, dict[str, torch.Tensor]]] = SimpleQueue()
         for _ in range(count):
-            self._free.put((engine.memory(host=True), engine.outputs_like()))
+            self._free.put((engine.memory(host=True), engine.outputs_like() if outputs else {}))
 
     def fetch(self, source: torch.Tensor) -> HostCopy | None:
-        """Begin to copy a saved boundary (uint8 [nbytes], see Engine.memory) and what stages have written by now. None: all room is in use."""
+        """Begin to copy a saved boundary (uint8 [nbytes], see Engine.memory). None: all room is in use."""
         try:
             memory, outputs = self._free.get_nowait()
         except Empty:
@@ -43,5 +43,5 @@ class HostTier:
         engine = self._engine
         tensors = engine.buffers.tensors
         wait = engine.fetch(((memory, source), *((to, tensors[name]) for name, to in outputs.items())))
-        return HostCopy({name: place.view(memory) for name, place in engine.slab.places.items()}, outputs, wait,
+        return HostCopy(engine.slab.views(memory), outputs, wait,
                         lambda: self._free.put((memory, outputs)))

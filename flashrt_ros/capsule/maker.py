@@ -36,6 +36,8 @@ from flashrt_ros.engine.noise import with_noise
 from flashrt_ros.engine.observation import Observation
 from flashrt_ros.engine.targets import Targets
 
+# From the deadline on, a chunk is still on its way to the player, whose controller holds a window of so much motion.
+WAY_NS = 60_000_000
 VERSIONS = {"python": platform.python_version(), "torch": torch.__version__, "flashrt_ros": __version__}
 
 
@@ -145,7 +147,6 @@ class ChunkMaker:
     def restore(self, capsule: Capsule | Stored, task: str, same_grid: bool = True) -> None:
         """Give the live pipeline an earlier belief; what has come from outside since stands. same_grid: whether the capsule's decision
         counts and tells time as coming ones will; else the next one runs every stage. Raises CapsuleRefused, and then nothing has changed."""
-        self.check(capsule, task)
         self._rewind(capsule, task)
         self._good, self._present, self._doubtful = capsule, None, not same_grid
 
@@ -240,7 +241,9 @@ class ChunkMaker:
         self._present = None
 
     def _rewind(self, capsule: Capsule | Stored, task: str) -> None:
+        """Raises CapsuleRefused, and then nothing has changed."""
         if isinstance(capsule, Capsule):
+            self.check(capsule, task)
             self.ring.rewind(capsule)
         else:
             restore(capsule, self.engine, self.digests, live=True, task=task)

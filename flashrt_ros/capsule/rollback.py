@@ -85,7 +85,7 @@ class Rollback:
         return replace(counted, state=State.NORMAL)
 
     def reset(self) -> Rollback:
-        """An operator, a new task or a new activation: everything is forgotten but the counts."""
+        """By an operator, or after a jump of the clock: everything is forgotten but the counts."""
         return Rollback(self.max_consecutive, trips=self.trips)
 
     def _refuse_in_fault(self, transition: str) -> None:

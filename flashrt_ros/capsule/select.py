@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from flashrt_ros.chunk.chunk import Cursor
-from flashrt_ros.chunk.sample import sample
 from flashrt_ros.contract.pipeline import Pipeline
 from flashrt_ros.contract.schema import CLOSEST
 from flashrt_ros.engine.last_chunk import LastChunk
@@ -40,8 +39,7 @@ class Select:
         last = self._last.chunk
         if last is None or last.epoch != epoch:
             return np.full((horizon, len(self._unit)), np.nan)
-        since_ns = self._last.offset_ns + np.arange(horizon, dtype=np.int64) * self._last.step_ns
-        said = sample(last, last.start_ns + last.played_ns(cursor, now_ns) + since_ns)
+        said = self._last.says(horizon, cursor, now_ns)
         return np.where((said.past_end | said.before_start)[:, None], np.nan, said.position)
 
 

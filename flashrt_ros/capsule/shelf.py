@@ -1,13 +1,11 @@
 """Capsules that an operator has asked to keep, in host memory for longer than the ring; and how a capsule is found by its id.
 
-Owns the thread that seals and writes them, so that no decision waits for it. Knows no ROS.
+They are sealed and written on a thread of their own, so that no decision waits for it. Knows no ROS.
 """
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Callable, Iterable, TypeVar
 
 from flashrt_ros.capsule.checks import GONE, CapsuleRefused
@@ -16,6 +14,7 @@ from flashrt_ros.capsule.host import HostCopy, HostTier
 from flashrt_ros.capsule.record import Record
 from flashrt_ros.capsule.ring import Capsule, Ring
 from flashrt_ros.capsule.stored import Stored, seal
+from flashrt_ros.capsule.worker import Worker
 from flashrt_ros.engine.engine import Engine
 
 LEAST_DIGITS = 6  # of an id: with the few capsules that there are, no two agree in so many by chance
@@ -29,11 +28,9 @@ class Shelf:
 
     def __init__(self, engine: Engine, folder: str | Path, limit: int = 8) -> None:
         self._limit, self._folder = limit, Path(folder).expanduser().absolute()
-        self._host = HostTier(engine)
+        self._host = HostTier(engine, outputs=False)
         self._kept: tuple[Stored, ...] = ()
-        self._jobs: SimpleQueue[tuple[Record, HostCopy, Path | None, Told] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="shelf", daemon=True)
-        self._thread.start()
+        self._worker = Worker("shelf")
 
     @property
     def capsules(self) -> tuple[Stored, ...]:
@@ -53,21 +50,17 @@ class Shelf:
             return told(str(refused))
         if copy is None:
             return told("snapshots come faster than they can be sealed: ask again")
-        return self._jobs.put((capsule.record, copy, path, told))
+        return self._worker.do(lambda: told(self._try(capsule.record, copy, path)))
 
     def close(self) -> None:
         """Returns when all that was taken is kept and written, or has failed."""
-        self._jobs.put(None)
-        self._thread.join()
+        self._worker.close()
 
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            *what, told = job
-            try:
-                problem = self._keep(*what)
-            except Exception as error:  # a bug here must be told, and must not cost later snapshots
-                problem = f"{type(error).__name__}: {error}"
-            told(problem)
+    def _try(self, record: Record, copy: HostCopy, path: Path | None) -> str:
+        try:
+            return self._keep(record, copy, path)
+        except Exception as error:  # a bug here must be told, and must not cost later snapshots
+            return f"{type(error).__name__}: {error}"
 
     def _keep(self, record: Record, copy: HostCopy, path: Path | None) -> str:
         """The problem; empty: none."""

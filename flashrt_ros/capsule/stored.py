@@ -52,7 +52,7 @@ def check(stored: Stored, engine: Engine, here: Digests, *, live: bool, task: st
     elif not other_engine:
         check_engine(stored.record, here)
     found = {name: (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for name, tensor in stored.tensors.items()}
-    check_layout(stored.record, found, engine.slab.places)
+    check_layout(stored.record, found, engine.slab.regions)
     stored.verify()
 
 
@@ -61,8 +61,8 @@ def restore(stored: Stored, engine: Engine, here: Digests, *, live: bool, task: 
     or live, give it the capsule's belief, if the task is the same. Raises CapsuleRefused, and then nothing has changed."""
     check(stored, engine, here, live=live, task=task, other_engine=other_engine)
     memory = engine.memory(host=True)
-    for name, place in engine.slab.places.items():
-        place.view(memory).copy_(stored.tensors[name])
+    for name, tensor in engine.slab.views(memory).items():
+        tensor.copy_(stored.tensors[name])
     (engine.rewind if live else engine.load)(memory, stored.record.boundary)
 
 

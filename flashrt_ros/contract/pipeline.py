@@ -54,6 +54,16 @@ class Pipeline:
     def input(self) -> dict[str, Input]:
         return {i.name: i for i in self.contract.inputs}
 
+    @cached_property
+    def texts(self) -> tuple[Input, ...]:
+        """The inputs that instructions come by: those with a topic that never age."""
+        return tuple(i for i in self.contract.inputs if self.buffers[i.name].timeless)
+
+    @property
+    def instruction(self) -> str:
+        """The instruction in force before the first message; empty: none."""
+        return next((i.default or "" for i in self.texts), "")
+
     @property
     def action(self) -> Stage:
         return self.stage[self.spec.action]

@@ -57,14 +57,12 @@ class Continuation:
         none = np.zeros(self._shape, np.float32), np.zeros(self._shape[0], np.float32)
         if last is None or not (last.session, last.epoch) == (cursor.session, cursor.epoch) == (session, epoch):
             return none
-        played_ns = last.played_ns(cursor, now_ns)
-        since_ns = self._last.offset_ns + np.arange(self._shape[0], dtype=np.int64) * self._last.step_ns  # since the decision
-        said = sample(last, last.start_ns + played_ns + since_ns)
+        said = self._last.says(self._shape[0], cursor, now_ns)
         rows = said.position
         if commanded is not None:  # the player fades from there into the chunk, and is as far in that as limits allow
-            now = sample(last, last.start_ns + played_ns)
+            now = sample(last, last.start_ns + last.played_ns(cursor, now_ns))
             fade = Blend.within(self._limits, commanded.position - now.position, commanded.velocity - now.velocity)
-            rows = rows + fade.at(np.maximum(since_ns, 0) * 1e-9)[0]
+            rows = rows + fade.at(np.maximum(self._last.since_ns(self._shape[0]), 0) * 1e-9)[0]
         rows = np.clip(rows, self._lower, self._upper)  # as the player will: a fade may swing beyond
         overlap = int((~said.past_end).sum())
         firmness = soft_mask(self._shape[0], min(self._last.sure_steps, overlap), overlap)

@@ -92,7 +92,7 @@ class Engine:
 
     @property
     def allocations(self) -> int:
-        """Tensors that the engine has allocated. It stays as it was when the engine was made."""
+        """Tensors that the engine has allocated. It rises after construction only where room for a boundary is asked for."""
         return self._arena.allocations
 
     @property
@@ -131,8 +131,8 @@ class Engine:
         """Make one decision: commit, write inputs, refresh what is due, copy the chunk out.
 
         withheld: a recorded Decision.late, when a replay is to follow the misses of the original. fresh: run every stage, in the
-        foreground, and discard what is in flight. Indices rise and
-        time does not fall from one decision to the next, skipped ones aside; after a jump back, call reset() first.
+        foreground, and discard what is in flight. Indices rise and time does not fall from one decision to the next, skipped ones
+        aside; after a jump back, call reset() first.
         Raises InputError (nothing has changed) for an observation that does not fit, and EngineError for a stage that
         raised: the decision is lost, the stage is due again.
         """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from flashrt_ros.chunk.chunk import Chunk
+import numpy as np
+
+from flashrt_ros.chunk.chunk import Chunk, Cursor
+from flashrt_ros.chunk.sample import Sample, sample
 from flashrt_ros.contract.pipeline import Pipeline
 
 
@@ -16,3 +19,12 @@ class LastChunk:
         self.step_ns, self.offset_ns = output.step_ns, output.offset_ns
         self.sure_steps = max(0, -(-(sure_ns - self.offset_ns) // self.step_ns))
         self.chunk: Chunk | None = None
+
+    def since_ns(self, horizon: int) -> np.ndarray:
+        """When the rows of a new chunk are meant for, counted from its decision: int64 [horizon]."""
+        return self.offset_ns + np.arange(horizon, dtype=np.int64) * self.step_ns
+
+    def says(self, horizon: int, cursor: Cursor, now_ns: int) -> Sample:
+        """What the last chunk says for the moments of a new one of `horizon` rows that is decided on at now_ns, when the player was at
+        `cursor`. There must be one."""
+        return sample(self.chunk, self.chunk.start_ns + self.chunk.played_ns(cursor, now_ns) + self.since_ns(horizon))

@@ -18,7 +18,7 @@ ALIGNMENT = 256  # bytes: what a GPU's allocator gives, and what vectorised kern
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Region:
     """Where one live tensor lies: bytes [offset, offset + nbytes)."""
 
     name: str
@@ -34,7 +34,7 @@ class Place:
 
 
 class Slab:
-    """memory: uint8 [nbytes]. places: name -> Place, a launch's frozen read under `frozen_name`. belief_nbytes: the leading
+    """memory: uint8 [nbytes]. regions: name -> Region, a launch's frozen read under `frozen_name`. belief_nbytes: the leading
     part that holds the closure's buffers, without inputs and launches."""
 
     def __init__(self, pipeline: Pipeline, arena: Arena) -> None:
@@ -43,15 +43,19 @@ class Slab:
         wanted = [(name, pipeline.buffers[name]) for name in (*live.buffers, *live.inputs)]
         wanted += [(frozen_name(s.name, b), pipeline.buffers[b]) for s in pipeline.stages if s.commit_after is not None
                    for b in s.reads]
-        self.places: dict[str, Place] = {}
+        self.regions: dict[str, Region] = {}
         self.belief_nbytes = end = 0
         for name, spec in wanted:
-            self.places[name] = Place(name, end, spec.shape, spec.dtype, spec.nbytes)
+            self.regions[name] = Region(name, end, spec.shape, spec.dtype, spec.nbytes)
             end += -(-spec.nbytes // ALIGNMENT) * ALIGNMENT
             if name in live.buffers:
                 self.belief_nbytes = end
         self.memory = arena.memory(max(end, 1))
-        self.tensors = {name: place.view(self.memory) for name, place in self.places.items()}
+        self.tensors = self.views(self.memory)
+
+    def views(self, memory: torch.Tensor) -> dict[str, torch.Tensor]:
+        """All live tensors, by name, in any memory of the slab's layout."""
+        return {name: region.view(memory) for name, region in self.regions.items()}
 
     def frozen(self, stage: Stage) -> dict[str, torch.Tensor]:
         """What a background run of the stage reads: buffer -> tensor."""

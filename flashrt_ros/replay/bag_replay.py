@@ -75,13 +75,13 @@ class _Source:
 
 
 def _measured(pipeline: Pipeline) -> _Source:
-    names = [f"position.{joint}" for joint in pipeline.spec.joints]
-    for declared in pipeline.contract.inputs:
-        if "rad2deg" not in declared.apply and any(name in declared.select for name in names):
-            select = JointSelector(declared.select, declared.apply, declared.name)
-            columns = tuple(declared.select.index(name) if name in declared.select else None for name in names)
-            return _Source(declared.channel.topic, select, columns, declared.align.timeline == "header")
-    return _Source("", None, (None,) * len(names), True)
+    found = [pipeline.contract.measured([joint]) for joint in pipeline.spec.joints]
+    name = next((name for name, _ in filter(None, found)), None)
+    if name is None:
+        return _Source("", None, (None,) * len(found), True)
+    declared = pipeline.input[name]
+    columns = tuple(place[1][0] if place is not None and place[0] == name else None for place in found)
+    return _Source(declared.channel.topic, JointSelector(declared.select, declared.apply, name), columns, declared.align.timeline == "header")
 
 
 def table(found: Mapping[str, Any]) -> Table:

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import torch
 
-from flashrt_ros import policies
+from flashrt_ros.capsule.assembly import assemble
 from flashrt_ros.capsule.checks import FILE, CapsuleRefused
 from flashrt_ros.capsule.evidence import Evidence
 from flashrt_ros.capsule.file import load as load_file
 from flashrt_ros.capsule.record import Digests
 from flashrt_ros.capsule.stored import Stored, restore
-from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.load import load, loads
 from flashrt_ros.contract.pipeline import Stage
-from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.decision import Decision, EngineError
 from flashrt_ros.engine.engine import Engine
 
@@ -51,14 +49,10 @@ def engine_of(stored: Stored, evidence: Evidence, device: str = "", contract: Pa
     """A synchronous engine as the recorded one was, and what it is; the caller closes it. device, contract: see replay. Raises ContractError."""
     setup = evidence.setup
     loaded = load(contract) if contract is not None else loads(setup.contract, "the recorded contract", setup.overrides)
-    pipeline = verify(loaded, policies.spec(loaded.policy))
     where = device or setup.device
     if not device and where.startswith("cuda") and not torch.cuda.is_available():
         where = "cpu"
-    policy = policies.load(loaded.policy, where)
-    engine = Engine(pipeline, policy, where, setup.threads, background="synchronous", stage_ms=stored.record.stage_ms, forks=setup.forks)
-    weights = policy.weights_digest()
-    return engine, Digests(digest(loaded, pipeline.spec, weights), weights, engine.engine_digest())
+    return assemble(loaded, where, setup.threads, stage_ms=stored.record.stage_ms)
 
 
 def repeat(stored: Stored, evidence: Evidence, engine: Engine, here: Digests) -> Verdict:

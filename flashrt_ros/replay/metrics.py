@@ -12,6 +12,8 @@ from typing import Any, Sequence
 import numpy as np
 
 from flashrt_ros.capsule.maker import Made, NotMade
+from flashrt_ros.chunk.chunk import Chunk
+from flashrt_ros.chunk.sample import sample
 from flashrt_ros.replay.redecide import Step
 
 HORIZONS_S = (0.1, 0.2, 0.5, 1.0)  # at which errors are told, where a chunk reaches so far
@@ -52,7 +54,7 @@ class Metrics:
     joints: tuple[str, ...]
     columns: tuple[int | None, ...]
     step_ns: int
-    chunks: list[tuple[int, np.ndarray]] = field(default_factory=list)  # start_ns, positions [H, N]
+    chunks: list[Chunk] = field(default_factory=list)
     refused: Counter = field(default_factory=Counter)
     trips: Counter = field(default_factory=Counter)
     runs: Counter = field(default_factory=Counter)
@@ -75,7 +77,7 @@ class Metrics:
         self._add_made(outcome)
 
     def _add_made(self, made: Made) -> None:
-        self.chunks.append((made.chunk.start_ns, made.chunk.positions))
+        self.chunks.append(made.chunk)
         for run in made.decision.runs:
             self.runs[run.stage] += 1
         for stage in made.decision.stages:
@@ -86,29 +88,22 @@ class Metrics:
         """|chunk - truth|, float64 [H, N], the mean over all chunks; NaN where none has a counterpart."""
         if not self.chunks:
             return np.full((0, len(self.joints)), np.nan)
-        horizon = self.chunks[0][1].shape[0]
+        horizon = self.chunks[0].horizon
         total, count = np.zeros((horizon, len(self.joints))), np.zeros((horizon, len(self.joints)))
         steps = np.arange(horizon, dtype=np.int64) * self.step_ns
         known = [i for i, column in enumerate(self.columns) if column is not None]
-        for start_ns, positions in self.chunks:
-            done = truth.at(start_ns + steps)
+        for chunk in self.chunks:
+            done = truth.at(chunk.start_ns + steps)
             for i in known:
-                apart = np.abs(positions[:, i] - done[:, self.columns[i]])
+                apart = np.abs(chunk.positions[:, i] - done[:, self.columns[i]])
                 total[:, i] += np.nan_to_num(apart)
                 count[:, i] += ~np.isnan(apart)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     def jumps(self) -> np.ndarray:
         """How far each chunk is from what the one before said for its first moment: the joint that is farthest, rad or m."""
-        found = []
-        for (before_ns, before), (start_ns, positions) in zip(self.chunks, self.chunks[1:]):
-            row = (start_ns - before_ns) / self.step_ns
-            if row <= len(before) - 1:
-                low = int(row)
-                high = min(low + 1, len(before) - 1)
-                said = before[low] + (row - low) * (before[high] - before[low])
-                found.append(np.abs(positions[0] - said).max())
-        return np.array(found)
+        pairs = [(sample(before, chunk.start_ns), chunk) for before, chunk in zip(self.chunks, self.chunks[1:])]
+        return np.array([np.abs(chunk.positions[0] - said.position).max() for said, chunk in pairs if not said.past_end])
 
     def figures(self, truth: Truth) -> dict[str, Any]:
         """In JSON types. Errors by joint and horizon: mean of the absolute difference, rad or m."""

@@ -9,21 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator
 
-from flashrt_ros import policies
-from flashrt_ros.capsule.maker import Asked, ChunkMaker, Made, NotMade
-from flashrt_ros.capsule.record import Digests
+from flashrt_ros.capsule.assembly import assemble
+from flashrt_ros.capsule.maker import WAY_NS, Asked, ChunkMaker, Made, NotMade
 from flashrt_ros.capsule.rollback import State
-from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.schema import Contract
-from flashrt_ros.contract.verify import verify
 from flashrt_ros.decode.decoder import Decoder
-from flashrt_ros.engine.engine import Engine
 from flashrt_ros.engine.intake import Intake
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.policies.base import TaskError
 
 SESSION = 1  # of a replay: there is nobody else
-WAY_NS = 60_000_000  # a chunk's way to the player, as the live node reckons it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +51,12 @@ class Redecider:
     """
 
     def __init__(self, contract: Contract, device: str = "cpu", threads: int = 1, seed: int = 1) -> None:
-        self.pipeline = verify(contract, policies.spec(contract.policy))
-        policy = policies.load(contract.policy, device)
-        forks = 1 if contract.fork is None else contract.fork.candidates
-        self._engine = Engine(self.pipeline, policy, device, threads, background="synchronous", forks=forks)
+        self._engine, self.digests = assemble(contract, device, threads)
         self._engine.warm_up()
-        weights = policy.weights_digest()
-        self.digests = Digests(digest(contract, self.pipeline.spec, weights), weights, self._engine.engine_digest())
-        self._decoder = Decoder(self.pipeline, policy.encode_text)
+        self.pipeline = self._engine.pipeline
+        self._decoder = Decoder(self.pipeline, self._engine.policy.encode_text)
         self._seed, self.faults = seed, 0
-        self._texts = [i.name for i in contract.inputs if self.pipeline.buffers[i.name].timeless]
+        self._texts = [i.name for i in self.pipeline.texts]
         self._inputs: dict[str, list[str]] = {}
         for declared in contract.inputs:
             self._inputs.setdefault(declared.channel.topic, []).append(declared.name)
@@ -88,7 +79,7 @@ class Redecider:
         for message in messages:
             if start_ns is None:
                 start_ns = message.receive_ns
-                self._take_task(task or next((i.default or "" for i in contract.inputs if i.name in self._texts), ""), start_ns)
+                self._take_task(task or self.pipeline.instruction, start_ns)
             while start_ns + index * period_ns < message.receive_ns:
                 yield self._decide(index, start_ns + index * period_ns)
                 index += 1

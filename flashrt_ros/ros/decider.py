@@ -27,8 +27,6 @@ from flashrt_ros.errors import FlashRTError
 from flashrt_ros.ros.latency import Latencies
 from flashrt_ros.ros.session import Session
 
-# From the deadline on, a chunk is still on its way to the player, whose controller holds a window of so much motion.
-WAY_NS = 60_000_000
 UNTIL_RESET = "nothing is decided until reset"
 NO_TASK = "no task is given"
 
@@ -61,7 +59,7 @@ class Decider:
                  decode: Callable[[str, Any], np.ndarray], player: Callable[[int], tuple[Cursor, Commanded | None]],
                  publish: Callable[[Made], None], changed: Callable[[], None], tell: Callable[[Event], None]) -> None:
         self.maker, self.session = maker, session
-        self.pipeline, self.engine, self.intake = maker.pipeline, maker.engine, maker.intake
+        self.pipeline, self.intake = maker.pipeline, maker.intake
         self._now_ns, self._decode, self._player = now_ns, decode, player
         self._publish, self._changed, self.tell = publish, changed, tell
         self.state, self.reason, self.task = "idle", "", ""
@@ -73,7 +71,7 @@ class Decider:
         self.stage_latency = {stage.name: Latencies() for stage in self.pipeline.stages}
         self.last: Decision | None = None
         self.bug = ""  # traceback of the last exception that is none of ours
-        self._texts = [i.name for i in self.pipeline.contract.inputs if self.pipeline.buffers[i.name].timeless]
+        self._texts = [i.name for i in self.pipeline.texts]
         self._turn = threading.Condition()
         self._stopping = self._reset_asked = False
         self._jobs: list[Callable[[], None]] = []
@@ -120,10 +118,10 @@ class Decider:
     def restore(self, capsule: Capsule | Stored) -> int:
         """Go back to the belief of a capsule at the next boundary; what has come from outside since stands. Returns the new epoch.
         Raises CapsuleRefused for one of another contract, other weights, other buffers or another task, and FaultError."""
+        self.maker.check(capsule, self.task)  # not under the lock, for which a decision would wait; checked again at the boundary
         with self._turn:
             if self.maker.rollback.state is State.FAULT and not self._reset_asked:
                 raise FaultError(f"{self.reason}: reset first, which forgets what is believed, then restore")
-            self.maker.check(capsule, self.task)
             self._jobs.append(lambda: self._restore(capsule))
             return self.session.raise_epoch("restore")
 

@@ -43,7 +43,7 @@ class FaultyMaker(ChunkMaker):
         self._late = self._frozen = False
         self._camera = next(i for i in self.pipeline.contract.inputs if i.image is not None)
         self._seen: InputValue | None = None  # the first that had the camera's present picture
-        self._words = next(i.name for i in self.pipeline.contract.inputs if self.pipeline.buffers[i.name].timeless)
+        self._words = self.pipeline.texts[0].name
         self._run, engine.policy.run = engine.policy.run, self._stage
 
     def make(self, asked: Asked, decode: Decode, stamp: Callable[[], int | None]) -> Made | NotMade:

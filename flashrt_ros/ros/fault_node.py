@@ -12,17 +12,16 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
 
-from flashrt_ros.capsule.black_box import BlackBox
 from flashrt_ros.ros.fault_maker import FaultyMaker
 from flashrt_ros.ros.fault_plan import Planted
 from flashrt_ros.ros.lifecycle import read_only, run
 from flashrt_ros.ros.policy_node import PolicyNode
 from flashrt_ros.ros.qos import EVENTS
 
-FILES = 100_000
-
 
 class FaultNode(PolicyNode):
+    black_boxes = 100_000
+
     def __init__(self, **arguments) -> None:
         super().__init__(**arguments)
         seed = self.declare_parameter("seed", 0, read_only("Of the plan of faults")).value
@@ -30,11 +29,6 @@ class FaultNode(PolicyNode):
         self.add_on_set_parameters_callback(self._on_parameters)
         self._planted = self.create_publisher(String, "~/planted", EVENTS)
         self.make_maker = partial(FaultyMaker, seed=seed, tell=self._tell)
-
-    def configure(self) -> None:
-        super().configure()
-        self._black_box.close()
-        self._black_box = BlackBox(self._engine.pipeline.contract.rollback.black_box, self._engine, FILES)
 
     def _tell(self, planted: Planted) -> None:
         self._planted.publish(String(data=planted.to_text()))

@@ -14,12 +14,11 @@ from typing import Callable
 from rclpy.qos import qos_profile_sensor_data
 from std_srvs.srv import Trigger
 
-from flashrt_ros import policies
+from flashrt_ros.capsule.assembly import assemble
 from flashrt_ros.capsule.black_box import BlackBox
-from flashrt_ros.capsule.maker import ChunkMaker, Made
+from flashrt_ros.capsule.maker import WAY_NS, ChunkMaker, Made
 from flashrt_ros.capsule.record import Digests
 from flashrt_ros.capsule.shelf import Shelf
-from flashrt_ros.contract.digest import digest
 from flashrt_ros.contract.load import load
 from flashrt_ros.contract.verify import verify
 from flashrt_ros.engine.engine import Engine
@@ -28,7 +27,7 @@ from flashrt_ros.errors import FlashRTError
 from flashrt_ros.msg import ActionChunk, ExecutionState, PipelineEpoch, PipelineEvent, PipelineStatus
 from flashrt_ros.player.limits import Limits
 from flashrt_ros.ros.capsule_services import CapsuleServices
-from flashrt_ros.ros.decider import WAY_NS, Decider, Event
+from flashrt_ros.ros.decider import Decider, Event
 from flashrt_ros.ros.inputs import Inputs
 from flashrt_ros.ros.lifecycle import ManagedNode, read_only, run
 from flashrt_ros.ros.player_states import PlayerStates
@@ -39,9 +38,11 @@ from flashrt_ros.srv import SetTask
 
 
 class PolicyNode(ManagedNode):
-    """make_maker: called as ChunkMaker is; a drill puts one that plants faults in its place."""
+    """make_maker: called as ChunkMaker is; black_boxes: files that are kept. A drill puts a maker that plants faults in the one's place,
+    and keeps every file."""
 
     make_maker: Callable[..., ChunkMaker] = ChunkMaker
+    black_boxes = 64
 
     def __init__(self, **arguments) -> None:
         super().__init__("policy", **arguments)
@@ -69,21 +70,16 @@ class PolicyNode(ManagedNode):
 
     def configure(self) -> None:
         contract = load(self._contract_path)
-        spec = policies.spec(contract.policy)
-        pipeline = verify(contract, spec)
-        policy = policies.load(contract.policy, self._device)
-        forks = 1 if contract.fork is None else contract.fork.candidates
-        self._engine = Engine(pipeline, policy, self._device, self._threads, background="thread", forks=forks)
+        self._engine, self._digests = assemble(contract, self._device, self._threads, background="thread")
+        pipeline = self._engine.pipeline
         stage_ms = self._engine.warm_up()
-        verify(contract, spec, stage_ms)  # again, now that the stages' times on this machine are known
+        verify(contract, pipeline.spec, stage_ms)  # again, now that the stages' times on this machine are known
         self._intake = Intake(pipeline)
-        self._inputs = Inputs(self, pipeline, self._intake, policy.encode_text, self._on_task)
-        weights = policy.weights_digest()
-        self._digests = Digests(digest(contract, spec, weights), weights, self._engine.engine_digest())
-        self._black_box = BlackBox(contract.rollback.black_box, self._engine)
+        self._inputs = Inputs(self, pipeline, self._intake, self._engine.policy.encode_text, self._on_task)
+        self._black_box = BlackBox(contract.rollback.black_box, self._engine, self.black_boxes)
         self._shelf = Shelf(self._engine, contract.rollback.black_box)
         self._warnings = pipeline.warnings
-        self._text = next((i.default or "" for i in contract.inputs if pipeline.buffers[i.name].timeless), "")
+        self._text = pipeline.instruction
         for warning in pipeline.warnings:
             self.get_logger().warning(warning)
         self.get_logger().info("configured " + ", ".join(f"{stage} {ms:.1f} ms" for stage, ms in stage_ms.items()))

@@ -34,7 +34,7 @@ def sealed(engine: Engine, digests: Digests = HERE) -> Stored:
     """A capsule of the present boundary."""
     memory = engine.memory(host=True)
     record = record_of(engine.save(memory), digests)
-    return seal(record, {name: place.view(memory) for name, place in engine.slab.places.items()})
+    return seal(record, engine.slab.views(memory))
 
 
 def evidence_of(engine: Engine, seen: Observation, decision: Decision | None, without: str = "",

@@ -62,7 +62,7 @@ def test_a_trip_becomes_a_file_with_all_that_a_replay_needs(trip, tmp_path):
     assert [box.last] == written(tmp_path / "deep" / "folder") and (box.written, box.lost, box.problem) == (1, 0, "")
     assert box.last.name.endswith(f"_7_2_4_1_nonfinite{SUFFIX}")
     outputs = {name: engine.buffers.tensors[name] for name in engine.pipeline.writer}
-    stored = seal(record, {name: place.view(memory) for name, place in engine.slab.places.items()})
+    stored = seal(record, engine.slab.views(memory))
     assert content_of(*load(box.last)) == content_of(stored, replace(evidence, outputs=outputs))
 
 

@@ -18,7 +18,7 @@ def test_a_fetched_boundary_holds_what_was_there_when_it_was_asked_for():
     engine.buffers.tensors["cache"].view(torch.int16).copy_(nans)
     memory = engine.memory()
     engine.save(memory)
-    slab = each({name: place.view(memory) for name, place in engine.slab.places.items()})
+    slab = each(engine.slab.views(memory))
     outputs = each({name: engine.buffers.tensors[name] for name in pipeline.writer})
     copy = HostTier(engine).fetch(memory)
     for k in range(4, 7):
@@ -26,7 +26,7 @@ def test_a_fetched_boundary_holds_what_was_there_when_it_was_asked_for():
     engine.save(memory)
     copy.wait()
     assert each(copy.tensors) == slab and each(copy.outputs) == outputs
-    assert slab["cache"] != bits(engine.slab.places["cache"].view(memory))
+    assert slab["cache"] != bits(engine.slab.regions["cache"].view(memory))
 
 
 def test_room_is_made_once_and_runs_out_rather_than_grow():

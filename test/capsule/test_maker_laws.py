@@ -129,7 +129,7 @@ def test_a_live_restore_takes_the_belief_and_refuses_what_is_not_its_own():
     refused(WEIGHTS, oldest)
     rig.maker.digests = DIGESTS
     rig.maker.restore(oldest, "t")
-    memory = rig.engine.slab.places["memory"].view(rig.maker.ring.memory(oldest))
+    memory = rig.engine.slab.regions["memory"].view(rig.maker.ring.memory(oldest))
     assert same_bits(memory, rig.engine.buffers.tensors["memory"])
     made = rig.make(6, epoch=2)
     assert made.record.parent == oldest.record.id and made.chunk.attempt == 0

@@ -79,7 +79,7 @@ def test_a_capsule_does_not_change_with_its_source():
     """It is sealed once: the memory that it was sealed from is a slot that the next boundary takes."""
     engine = decided()
     memory = engine.memory(host=True)
-    stored = seal(record_of(engine.save(memory)), {name: place.view(memory) for name, place in engine.slab.places.items()})
+    stored = seal(record_of(engine.save(memory)), engine.slab.views(memory))
     before = each(stored.tensors)
     for k in range(4, 9):
         engine.decide(observation(engine.pipeline, k))

@@ -51,7 +51,7 @@ def test_a_kept_capsule_is_the_boundary_whatever_is_decided_afterwards(rig, shel
         rig.make(k)
     capsule, told = rig.maker.ring.capsules[-1], Outcomes()
     memory = rig.maker.ring.memory(capsule)
-    then = {name: bits(place.view(memory)) for name, place in rig.engine.slab.places.items()}
+    then = {name: bits(region.view(memory)) for name, region in rig.engine.slab.regions.items()}
     shelf.keep(rig.maker.ring, capsule, None, told)
     for k in range(3, 9):
         rig.make(k)

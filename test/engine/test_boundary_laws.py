@@ -37,6 +37,13 @@ def dirty(engine):
     engine.ledger.clear()
 
 
+def decide_all(steps, *engines):
+    """Each engine makes every one of these decisions."""
+    for _, seen in steps:
+        for engine in engines:
+            engine.decide(seen)
+
+
 def told(decision):
     """What of a decision must repeat: all but durations and the counts of misses since the engine was made."""
     return (None if decision.chunk is None else decision.chunk.tobytes(), decision.refused, decision.late,
@@ -86,8 +93,7 @@ def test_another_engine_continues_from_the_bytes(data):
     cut = data.draw(st.integers(0, len(steps) - 1))
     first, second = (Engine(pipeline, DagPolicy(pipeline.spec)) for _ in range(2))
     memory = first.memory()
-    for _, seen in steps[: cut + 1]:
-        first.decide(seen)
+    decide_all(steps[: cut + 1], first)
     boundary = first.save(memory)
     dirty(second)
     second.load(memory.clone(), boundary)
@@ -105,12 +111,9 @@ def test_rewind_then_fresh_depends_on_belief_and_observation_only(data):
     cut = data.draw(st.integers(0, len(steps) - 1))
     engine, other = (Engine(pipeline, DagPolicy(pipeline.spec)) for _ in range(2))
     memory = engine.memory()
-    for _, seen in steps[: cut + 1]:
-        engine.decide(seen)
-        other.decide(seen)
+    decide_all(steps[: cut + 1], engine, other)
     boundary = engine.save(memory)
-    for _, seen in steps[cut + 1:]:
-        engine.decide(seen)
+    decide_all(steps[cut + 1:], engine)
     before = dict(engine.buffers.versions)
     last = steps[-1][1]
     seen = observation(pipeline, last.decision + 1)
@@ -131,15 +134,13 @@ def test_rewind_keeps_what_came_from_outside(data):
     engine = Engine(pipeline, DagPolicy(pipeline.spec))
     memory = engine.memory()
     cut = data.draw(st.integers(0, len(steps) - 1))
-    for _, seen in steps[: cut + 1]:
-        engine.decide(seen)
+    decide_all(steps[: cut + 1], engine)
     boundary = engine.save(memory)
-    for _, seen in steps[cut + 1:]:
-        engine.decide(seen)
+    decide_all(steps[cut + 1:], engine)
     inputs = {name: engine.buffers.tensors[name].clone() for name in engine.slab.inputs}
     engine.rewind(memory, boundary)
     assert all(same_bits(inputs[name], engine.buffers.tensors[name]) for name in inputs)
-    assert all(same_bits(engine.slab.places[b].view(memory), engine.buffers.tensors[b]) for b in engine.slab.buffers)
+    assert all(same_bits(engine.slab.regions[b].view(memory), engine.buffers.tensors[b]) for b in engine.slab.buffers)
     for stage, consumed in engine.ledger.consumed.items():
         for name, version in consumed.items():
             if name in pipeline.writer:

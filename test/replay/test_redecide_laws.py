@@ -11,6 +11,7 @@ import pytest
 from recorded import MS, joint_state, recording
 
 from flashrt_ros.capsule.maker import Made
+from flashrt_ros.chunk.chunk import Chunk
 from flashrt_ros.contract.load import load
 from flashrt_ros.replay.metrics import Metrics, Truth
 from flashrt_ros.replay.redecide import Message, Redecider
@@ -96,9 +97,10 @@ def test_errors_are_against_what_was_done_at_the_chunks_own_moments():
         truth.add(at_ns, motion(np.int64(at_ns)))
     metrics = Metrics(("a", "b"), (0, 1), step_ns)
     for start_ns in (7 * MS, 333 * MS, 3_900 * MS):  # the last one's end lies after the recording
-        metrics.chunks.append((start_ns, motion(start_ns + np.arange(32) * step_ns)))
+        metrics.chunks.append(Chunk(("a", "b"), motion(start_ns + np.arange(32) * step_ns), start_ns, step_ns))
     np.testing.assert_allclose(metrics.errors(truth), 0, atol=1e-6)
-    metrics.chunks = [(start_ns, rows + [0.1, 0]) for start_ns, rows in metrics.chunks]
+    assert metrics.jumps() == pytest.approx([0])  # the last one begins past the end of the one before
+    metrics.chunks = [replace(chunk, positions=chunk.positions + [0.1, 0]) for chunk in metrics.chunks]
     figures = metrics.figures(truth)
     assert figures["error"]["a"]["0.2"] == pytest.approx(0.1, abs=1e-6) and figures["error"]["b"]["0.2"] == pytest.approx(0, abs=1e-6)
     json.dumps(figures, allow_nan=False)
